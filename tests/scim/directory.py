@@ -20,6 +20,7 @@ CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 USER, GROUP = f"{CORE}User", f"{CORE}Group"
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 PATCH_OP = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
@@ -63,8 +64,10 @@ class Directory:
     delete = partialmethod(request, "DELETE")
 
     def patch(self, path: str, *operations: dict[str, Any], **options: Any) -> TestResponse:
-        body = {"schemas": [PATCH_OP], "Operations": list(operations)}
-        return self.request("PATCH", path, body, **options)
+        return self.request("PATCH", path, patch_body(*operations), **options)
+
+    def bulk(self, *operations: dict[str, Any], **values: Any) -> TestResponse:
+        return self.post("/Bulk", {"schemas": [BULK], "Operations": list(operations), **values})
 
     def find(self, scim_filter: str, *, at: str = "/Users", **query: Any) -> dict[str, Any]:
         answer = self.get(at, query_string={"filter": scim_filter, **query})
@@ -77,8 +80,12 @@ class Directory:
         return answer.get_json()
 
     def add_group(self, name: str, *member_ids: str, **values: Any) -> dict[str, Any]:
-        members = [{"value": member_id} for member_id in member_ids]
-        body = {"schemas": [GROUP], "displayName": name, "members": members, **values}
+        body = {
+            "schemas": [GROUP],
+            "displayName": name,
+            "members": as_members(*member_ids),
+            **values,
+        }
         answer = self.post("/Groups", body)
         assert answer.status_code == 201, answer.text
         return answer.get_json()
@@ -86,3 +93,19 @@ class Directory:
 
 def replace(path: str | None, value: Any) -> dict[str, Any]:
     return {"op": "replace", "value": value} | ({} if path is None else {"path": path})
+
+
+def patch_body(*operations: dict[str, Any]) -> dict[str, Any]:
+    return {"schemas": [PATCH_OP], "Operations": list(operations)}
+
+
+def as_members(*ids: str) -> list[dict[str, str]]:
+    return [{"value": one} for one in ids]
+
+
+def add_members(*ids: str) -> dict[str, Any]:
+    return {"op": "add", "path": "members", "value": as_members(*ids)}
+
+
+def remove_member(member_id: str) -> dict[str, Any]:
+    return {"op": "remove", "path": f'members[value eq "{member_id}"]'}

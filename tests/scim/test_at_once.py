@@ -10,7 +10,14 @@ from app.scim.models import ScimGroup, ScimMember, ScimUser
 from tests.concurrency import at_once
 from tests.database import row, rows
 from tests.factories import create_member, create_tenant
-from tests.scim.directory import GROUP, Directory, create_connection, replace
+from tests.scim.directory import (
+    GROUP,
+    Directory,
+    add_members,
+    create_connection,
+    remove_member,
+    replace,
+)
 
 ROUNDS = 3
 ROLES = {"A": "admin", "B": "billing", "C": "admin", "D": "member", "N": "billing"}
@@ -47,12 +54,12 @@ class World:
 
 
 def leave(name, world):
-    operation = {"op": "remove", "path": f'members[value eq "{world.person}"]'}
+    operation = remove_member(world.person)
     return world.directory.patch(f"/Groups/{world.groups[name]}", operation)
 
 
 def join(name, world):
-    operation = {"op": "add", "path": "members", "value": [{"value": world.person}]}
+    operation = add_members(world.person)
     return world.directory.patch(f"/Groups/{world.groups[name]}", operation)
 
 

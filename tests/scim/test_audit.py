@@ -9,6 +9,7 @@ from tests.factories import create_member
 from tests.scim.directory import ENTERPRISE, USER, replace
 
 ACTION = "user.directory_updated"
+DEPARTMENT, MANAGER = f"{ENTERPRISE}:department", f"{ENTERPRISE}:manager"
 ADA = {
     "externalId": "okta-1",
     "title": "Analyst",
@@ -37,30 +38,17 @@ def test_of_a_new_user_there_are_none(ada):
     [
         (replace("title", "Countess"), {"title": "Analyst"}, {"title": "Countess"}),
         ({"op": "remove", "path": "title"}, {"title": "Analyst"}, {"title": None}),
-        (
-            replace(f"{ENTERPRISE}:department", "Engines"),
-            {f"{ENTERPRISE}:department": "Sums"},
-            {f"{ENTERPRISE}:department": "Engines"},
-        ),
-        (
-            replace(f"{ENTERPRISE}:manager", "m-2"),
-            {f"{ENTERPRISE}:manager": {"value": "m-1"}},
-            {f"{ENTERPRISE}:manager": {"value": "m-2"}},
-        ),
-        (
-            {"op": "add", "path": "phoneNumbers", "value": [{"value": "1"}]},
-            {"phoneNumbers": None},
-            {"phoneNumbers": [{"value": "1"}]},
-        ),
+        (replace(DEPARTMENT, "Engines"), {DEPARTMENT: "Sums"}, {DEPARTMENT: "Engines"}),
+        (replace(MANAGER, "m-2"), {MANAGER: {"value": "m-1"}}, {MANAGER: {"value": "m-2"}}),
+        ({"op": "add", "path": "phoneNumbers", "value": [{"value": "1"}]},
+         {"phoneNumbers": None}, {"phoneNumbers": [{"value": "1"}]}),
         (replace("name.formatted", "A"), {"name.formatted": "Ada L."}, {"name.formatted": "A"}),
-        (
-            replace(None, {"userName": "Ada", "externalId": "okta-2"}),
-            {"externalId": "okta-1", "userName": "ada@example.com"},
-            {"externalId": "okta-2", "userName": "Ada"},
-        ),
+        (replace(None, {"userName": "Ada", "externalId": "okta-2"}),
+         {"externalId": "okta-1", "userName": "ada@example.com"},
+         {"externalId": "okta-2", "userName": "Ada"}),
     ],
     ids=["changed", "removed", "extension", "complex", "added", "part", "names"],
-)
+)  # fmt: skip
 def test_tell_what_differs(directory, connection, ada, operation, before, after):
     answer = directory.patch(f"/Users/{ada['id']}", operation)
 

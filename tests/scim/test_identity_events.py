@@ -5,10 +5,7 @@ import pytest
 from app.memberships.models import Membership
 from app.users.models import User
 from tests.database import row
-from tests.inbox.sending import Sender
 from tests.scim.directory import create_connection
-
-AT = "2026-01-05T09:45:05.123Z"
 
 
 @pytest.fixture
@@ -16,22 +13,15 @@ def connection(tenant, owner):
     return create_connection(tenant, group_roles={"Finance": "billing"})
 
 
-@pytest.fixture
-def sender(app, monkeypatch):
-    return Sender(app, monkeypatch)
-
-
 def deliver(sender, tenant, role="admin", *, is_active):
-    organization = {"id": tenant.idp_org_id, "name": tenant.name}
     person = {"id": "sub-1", "email": "eve@example.com", "first_name": "Eve", "active": is_active}
     link = {"organization_id": tenant.idp_org_id, "user_id": "sub-1", "role": role}
     for kind, data in (
-        ("organization.updated", organization),
+        ("organization.updated", {"id": tenant.idp_org_id, "name": tenant.name}),
         ("user.updated", person),
         ("membership.updated", {**link, "active": is_active}),
     ):
-        event = {"type": kind, "timestamp": AT, "data": data}
-        delivered = sender.deliver("standard_webhooks", event, message_id=f"{kind} {is_active}")
+        delivered = sender.tell(kind, **data)
         assert delivered.status == "succeeded", delivered.detail
 
 

@@ -36,20 +36,14 @@ def tokens(limited, connection):
     return [old, new, granted]
 
 
-def test_is_shared_by_all_tokens_of_a_connection(limited, tokens):
+def test_is_shared_by_all_tokens_of_a_connection_alone(limited, tenant, tokens):
+    other = Directory(limited, create_connection(tenant, name="Other")[1])
+
     answers = [Directory(limited, token).get("/Users") for token in tokens * 2]
 
     assert [answer.status_code for answer in answers] == [200] * LIMIT + [429] * 2
     remaining = [answer.headers["RateLimit-Remaining"] for answer in answers]
     assert remaining == ["3", "2", "1", "0", "0", "0"]
-
-
-def test_is_each_connections_own(limited, tenant, tokens):
-    for token in tokens * 2:
-        Directory(limited, token).get("/Users")
-
-    other = Directory(limited, create_connection(tenant, name="Other")[1])
-
     assert other.get("/Users").status_code == 200
 
 

@@ -4,8 +4,6 @@ The routes are those of the discovery endpoints, so a new resource type is cover
 named here.
 """
 
-import json
-
 import pytest
 
 from app.connections.models import ScimConnection
@@ -13,7 +11,7 @@ from app.connections.oauth import PATH as TOKEN_PATH
 from app.scim.models import ScimGroup, ScimMember, ScimUser
 from tests.database import rows
 from tests.factories import create_member, create_tenant
-from tests.scim.directory import GROUP, PATCH_OP, USER, Directory, create_connection
+from tests.scim.directory import ERROR, GROUP, USER, Directory, create_connection, patch_body
 
 SECRET = "canarybird"
 STORED = (ScimUser, ScimGroup, ScimMember)
@@ -21,7 +19,6 @@ BODIES = {
     "User": {"schemas": [USER], "userName": "mallory"},
     "Group": {"schemas": [GROUP], "displayName": "Mallory"},
 }
-BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 
 
 @pytest.fixture
@@ -64,17 +61,12 @@ def stored():
 
 def test_ids_are_not_found(stranger, types, made):
     before = stored()
-    patch = {"schemas": [PATCH_OP], "Operations": [{"op": "remove", "path": "externalId"}]}
+    patch = patch_body({"op": "remove", "path": "externalId"})
 
     for name, endpoint in types.items():
         path = f"{endpoint}/{made[name]}"
-        for method, body in (
-            ("GET", None),
-            ("HEAD", None),
-            ("PUT", BODIES[name]),
-            ("PATCH", patch),
-            ("DELETE", None),
-        ):
+        bodies = {"PUT": BODIES[name], "PATCH": patch}
+        for method, body in (dict.fromkeys(("GET", "HEAD", "DELETE")) | bodies).items():
             answer = stranger.request(method, path, body)
             assert answer.status_code == 404, (method, path)
             assert SECRET not in answer.text
@@ -91,7 +83,7 @@ def test_bulk_operations_find_nothing(stranger, types, made):
         for name, endpoint in types.items()
     ]
 
-    answer = stranger.post("/Bulk", {"schemas": [BULK], "Operations": operations})
+    answer = stranger.bulk(*operations)
 
     assert [one["status"] for one in answer.get_json()["Operations"]] == ["404"] * 4
     assert stored() == before
@@ -126,13 +118,15 @@ def test_ids_are_no_members(stranger, made):
     assert len(rows(ScimMember)) == 1
 
 
-def test_nothing_of_a_connection_is_shown_before_authentication(app, made):
-    for token in (None, "scim_wrong"):
-        for path in ("/Users", f"/Users/{made['User']}", "/Groups", "/Schemas", "/nowhere"):
-            answer = Directory(app, token).get(path)
+@pytest.mark.parametrize("token", [None, "scim_wrong", "sk_key", "eyJhbGciOiJub25lIn0.e30."])
+def test_nothing_of_a_connection_is_shown_before_authentication(app, made, token):
+    for path in ("/Users", f"/Users/{made['User']}", "/Groups", "/Schemas", "/nowhere"):
+        answer = Directory(app, token).get(path)
 
-            assert answer.status_code == 401
-            assert SECRET not in json.dumps(answer.get_json())
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert answer.get_json()["schemas"] == [ERROR]
+        assert SECRET not in answer.text
 
 
 def test_the_tenant_is_the_tokens_whatever_the_request_says(stranger, tenant, made):
