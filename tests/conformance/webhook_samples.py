@@ -38,6 +38,6 @@ def changed(provider: str, sample: str, **values: Any) -> Any:
         *parents, name = path.split("__")
         place = body
         for parent in parents:
-            place = place[parent]
+            place = place[int(parent) if parent.isdecimal() else parent]
         place[name] = value
     return body

@@ -28,22 +28,6 @@ class TestList:
 
         (shown,) = api.get(EVENTS, token=token).get_json()["data"]
 
-        assert list(shown) == [
-            "id",
-            "created_at",
-            "updated_at",
-            "source",
-            "external_id",
-            "event_type",
-            "status",
-            "detail",
-            "attempts",
-            "replays",
-            "next_attempt_at",
-            "processed_at",
-            "digest",
-            "request_id",
-        ]
         assert (shown["id"], shown["status"]) == (str(event.id), "succeeded")
 
     @pytest.mark.parametrize(
@@ -109,15 +93,6 @@ class TestReplay:
 
         assert all_rows(Tenant)[0].is_active is False
 
-    def test_is_audited(self, api, sender, token):
-        event = sender.deliver_sample("workos", "organization.created")
-
-        api.post(f"{EVENTS}/{event.id}/replay", token=token)
-
-        (row,) = all_rows(AuditEvent, action="webhook_event.replayed")
-        assert (row.target_id, row.actor) == (str(event.id), "platform:platform-operator")
-        assert row.after == {"status": "pending", "replays": 1}
-
     def test_of_a_forgotten_payload_is_409(self, api, sender, token):
         event = sender.deliver_sample("workos", "organization.created")
         change_event(event.id, body=None, processed_at=utcnow())
@@ -167,19 +142,20 @@ class TestReplayFailed:
         assert answer.get_json()["data"]["replayed"] == 1
         assert [event_row(event.id).status for event in failed] == ["failed", "pending", "failed"]
 
-    def test_takes_a_bounded_number_the_oldest_first(self, api, failed, token, monkeypatch):
+    def test_takes_a_bounded_number_the_oldest_first(self, app, api, failed, token, monkeypatch):
         monkeypatch.setattr(service, "REPLAYED_AT_ONCE", 2)
+        answers, jobs_queued = [], []
+        for _ in range(3):
+            forget_queue(app)
+            answer = api.post(f"{EVENTS}/replay-failed", token=token)
+            statuses = [event_row(event.id).status for event in failed]
+            answers.append((answer.get_json()["data"], statuses.count("failed")))
+            jobs_queued.append(queued(app))
+            assert statuses == sorted(statuses, reverse=True)
 
-        answer = api.post(f"{EVENTS}/replay-failed", token=token)
-
-        assert answer.get_json()["data"] == {"replayed": 2, "has_more": True}
-        assert [event_row(event.id).status for event in failed] == ["pending", "pending", "failed"]
-
-    def test_where_nothing_failed_changes_nothing(self, app, api, sender, token):
-        sender.deliver_sample("workos", "organization.created")
-        forget_queue(app)
-
-        answer = api.post(f"{EVENTS}/replay-failed", token=token)
-
-        assert answer.get_json()["data"] == {"replayed": 0, "has_more": False}
-        assert queued(app) == 0
+        assert answers == [
+            ({"replayed": 2, "has_more": True}, 1),
+            ({"replayed": 1, "has_more": False}, 0),
+            ({"replayed": 0, "has_more": False}, 0),
+        ]
+        assert jobs_queued == [1, 1, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -24,6 +25,7 @@ from app.inbox.providers import Receiver
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests import database
+from tests.concurrency import at_once
 from tests.faults import _worker
 from tests.inbox.sending import Sender, all_events, all_rows, event_row, work_off
 from tests.running.serving import wait_until
@@ -131,8 +133,8 @@ class TestNotification:
         assert 0 < left <= receiving.JOB_LASTS
 
 
-class TestExactlyOnce:
-    def test_workers_side_by_side_apply_it_once(self, app, sender):
+class TestWorkersSideBySide:
+    def test_apply_each_event_once(self, app, sender):
         for number in range(10):
             post_opened(sender, number)
 
@@ -140,19 +142,13 @@ class TestExactlyOnce:
             with app.app_context():
                 jobs.process_events()
 
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once([work] * 4)
         work_off(app)
 
         assert all_rows(EmailMessage)[0].opens == 10
         assert len(all_rows(EmailEventRecord)) == 10
 
-
-class TestSideBySide:
-    def test_events_of_one_history_end_as_they_do_in_order(self, app, sender):
+    def test_apply_events_of_one_history_as_in_order(self, app, sender):
         """Every worker takes the events of three objects that need one another."""
         for number in range(8):
             body = {"timestamp": "2026-01-05T09:45:05Z"}
@@ -163,11 +159,8 @@ class TestSideBySide:
                 ("organization.created", {"id": organization, "name": "Acme"}),
             ):
                 sender.post("standard_webhooks", {**body, "type": type_, "data": data})
-        threads = [threading.Thread(target=work_off, args=(app,)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+
+        at_once([partial(work_off, app)] * 3)
 
         assert {row.status for row in all_events()} == {"succeeded"}
         assert len(all_rows(Tenant)) == len(all_rows(User)) == 8
@@ -220,23 +213,18 @@ class TestFailures:
 
         assert len(all_rows(EmailEventRecord)) == 2
 
-    def test_say_when_the_next_attempt_is_and_it_is_not_taken_before(self, app, sender, broken):
+    def test_queue_the_next_attempt_which_is_not_made_before(self, app, sender, broken):
         event_id = post_opened(sender)
-        work_off(app)
-
-        row = event_row(event_id)
-        assert timedelta(seconds=8) < row.next_attempt_at - utcnow() <= timedelta(seconds=10)
-        work_off(app)
-        assert event_row(event_id).attempts == 1
-
-    def test_queue_the_next_attempt(self, app, sender, broken):
-        post_opened(sender)
 
         with app.app_context():
             jobs.process_events()
             queue = queue_named(Queue.WEBHOOKS, connection())
             (delayed,) = queue.scheduled_job_registry.get_job_ids()
             assert queue.fetch_job(delayed).func_name == receiving.PROCESS_EVENTS
+        row = event_row(event_id)
+        assert timedelta(seconds=8) < row.next_attempt_at - utcnow() <= timedelta(seconds=10)
+        work_off(app)
+        assert event_row(event_id).attempts == 1
 
     def test_do_not_stop_the_others(self, app, sender, monkeypatch):
         record = emails.record

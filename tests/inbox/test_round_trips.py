@@ -23,6 +23,11 @@ from tests.messages import sent_messages
 
 APPLICATION = 9
 LAST_LOOK = 2
+FIRST = [
+    "webhook_events.claim_next", "identity_objects.lock", "identity_objects.load",
+    "identity_sync.find_rows",
+]  # fmt: skip
+LAST = ["identity_objects.save", "COMMIT"]
 USER, ORGANIZATION = "user_1", "org_1"
 
 
@@ -92,15 +97,9 @@ class TestIdentityEvents:
         messages = count("workos", organization("created", 30))
 
         assert messages == [
-            "webhook_events.claim_next",
-            "identity_objects.lock",
-            "identity_objects.load",
-            "identity_sync.find_rows",
-            "tenants.find_similar_slugs",
-            "audit_events_event_outbox_memberships_search_terms_tenants_users.insert_many",
-            "identity_objects.save",
-            "COMMIT",
-        ]
+            *FIRST, "tenants.find_similar_slugs",
+            "audit_events_event_outbox_memberships_search_terms_tenants_users.insert_many", *LAST,
+        ]  # fmt: skip
         assert {one.idp_user_id for one in database.rows(User)} == {"user_1", "user_2"}
         assert len(database.rows(Membership)) == 2
         actions = [one.action for one in database.rows(AuditEvent, actor="system:idp")]
@@ -121,16 +120,9 @@ class TestIdentityEvents:
         messages = count("workos", user("deleted", 31))
 
         assert messages == [
-            "webhook_events.claim_next",
-            "identity_objects.lock",
-            "identity_objects.load",
-            "identity_sync.find_rows",
-            "users.update_many",
-            "memberships.update_many",
-            "audit_events_event_outbox.insert_many",
-            "identity_objects.save",
-            "COMMIT",
-        ]
+            *FIRST, "users.update_many", "memberships.update_many",
+            "audit_events_event_outbox.insert_many", *LAST,
+        ]  # fmt: skip
         ended = [*database.rows(User), *database.rows(Membership)]
         assert [one.is_active for one in ended] == [False] * 2 * tenants
 

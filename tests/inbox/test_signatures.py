@@ -37,22 +37,12 @@ _P256_PRIVATE = base64.b64encode(
 ).decode()
 _STANDARD = "whsec_" + base64.b64encode(b"k" * 32).decode()
 SECRETS = {
-    "standard_webhooks": _STANDARD,
-    "svix": _STANDARD,
-    "clerk": _STANDARD,
-    "stytch": _STANDARD,
-    "resend": _STANDARD,
-    "workos": "workos-secret",
-    "stripe": "whsec_stripe",
-    "github": "github-secret",
-    "logto": "logto-secret",
-    "sendgrid": _P256_PRIVATE,
-    "mailgun": "mailgun-key",
-    "postmark": "user:pass:word",
-    "auth0": "token",
-    "auth0_basic": "user:password",
+    **dict.fromkeys(("standard_webhooks", "svix", "clerk", "stytch", "resend"), _STANDARD),
+    "workos": "workos-secret", "stripe": "whsec_stripe", "github": "github-secret",
+    "logto": "logto-secret", "sendgrid": _P256_PRIVATE, "mailgun": "mailgun-key",
+    "postmark": "user:pass:word", "auth0": "token", "auth0_basic": "user:password",
     "auth0_header": "X-Hook-Key:value",
-}
+}  # fmt: skip
 VALUES = {**SECRETS, "sendgrid": _P256_PUBLIC, "ses": TOPIC}
 STANDARD_WEBHOOKS = {"standard-webhooks", "standard-webhooks-ed25519"}
 PUBLISHED_KEY = (  # of svix-server's unit test, whose signature is a vector
@@ -91,51 +81,21 @@ def refuse_to_fetch(url):
 
 
 class TestVerdictsOfTheProvidersOwnPackages:
-    def test_accepts_what_is_valid(self):
-        refused = []
-
-        for vector in vectors("valid"):
-            try:
-                check_vector(vector)
-            except SignatureInvalid as invalid:
-                refused.append((vector["name"], str(invalid)))
-
-        assert refused == []
-
-    def test_refuses_what_is_invalid(self):
-        accepted = []
-
-        for vector in vectors("invalid"):
-            try:
-                check_vector(vector)
-            except SignatureInvalid:
-                continue
-            accepted.append(vector["name"])
-
-        assert accepted == []
+    """The verdicts themselves: ``tests/conformance/test_webhooks.py``."""
 
     def test_tells_the_sender_among_all_presets_at_once(self):
         others = " ".join(f"{name}:{value}" for name, value in VALUES.items())
-        mistaken = []
 
-        for vector in vectors("valid"):
-            verified = check_vector(vector, others)
-            if verified.preset != preset(vector):
-                mistaken.append((vector["name"], verified.preset))
+        found = {vector["name"]: check_vector(vector, others).preset for vector in vectors("valid")}
 
-        assert mistaken == []
+        assert found == {vector["name"]: preset(vector) for vector in vectors("valid")}
 
     def test_tells_the_id_that_identifies_a_delivery(self):
         with_id = {"standard-webhooks", "standard-webhooks-ed25519", "aws-sns"}
-        wrong = []
 
         for vector in vectors("valid"):
-            message_id = check_vector(vector).proof.message_id
             signed_id = vector.get("event_id") if vector["scheme"] in with_id else None
-            if message_id != signed_id:
-                wrong.append((vector["name"], message_id))
-
-        assert wrong == []
+            assert check_vector(vector).proof.message_id == signed_id, vector["name"]
 
 
 class TestEverySenderThatCanBeImitated:
@@ -272,7 +232,8 @@ class TestAmazonSns:
 
     def test_a_certificate_that_cannot_be_fetched_is_told_apart_and_not_asked_for_again(self):
         vector = self.envelopes("Notification")[0]
-        asked = []
+        headers, asked = Headers(vector["headers"]), []
+        request = weakref.ref(headers)
 
         def fetch(url):
             asked.append(url)
@@ -282,24 +243,12 @@ class TestAmazonSns:
         schemes = parse_schemes(text, certificates=Certificates(fetch))
         for _ in range(2):
             with pytest.raises(CertificateUnavailable):
-                verify(schemes, vector["headers"].items(), body(vector), vector["now"])
-
-        assert len(asked) == 1
-
-    def test_nothing_keeps_a_request_whose_certificate_cannot_be_fetched(self):
-        def fetch(url):
-            raise CertificateUnavailable("away")
-
-        vector = self.envelopes("Notification")[0]
-        headers = Headers(vector["headers"])
-        request = weakref.ref(headers)
-        schemes = parse_schemes(scheme_text(vector), certificates=Certificates(fetch))
-        with suppress(CertificateUnavailable):
-            verify(schemes, headers.items(), body(vector), vector["now"])
+                verify(schemes, headers.items(), body(vector), vector["now"])
         del headers
         gc.collect()
 
-        assert request() is None
+        assert len(asked) == 1
+        assert request() is None  # nothing keeps it
 
     @pytest.mark.parametrize(
         "url",
@@ -411,16 +360,9 @@ SNS_LIKE = st.fixed_dictionaries(
     },
     optional=dict.fromkeys(("Message", "MessageId", "Subject"), ANYTHING | JSON),
 )
+_MAILGUN = {"timestamp": st.just(str(NOW)) | JSON, "token": ANYTHING | JSON}
 MAILGUN_LIKE = st.fixed_dictionaries(
-    {
-        "signature": st.fixed_dictionaries(
-            {
-                "timestamp": st.just(str(NOW)) | JSON,
-                "token": ANYTHING | JSON,
-                "signature": ANYTHING | JSON,
-            }
-        )
-    }
+    {"signature": st.fixed_dictionaries({**_MAILGUN, "signature": ANYTHING | JSON})}
 )
 TIMESTAMPS = st.sampled_from([str(NOW), f"t={NOW},v1=00", f"t={NOW}000, v1=ff", "Basic ", "v1,"])
 SCHEMES = [f"{name}:{value}" for name, value in VALUES.items()]

@@ -9,16 +9,9 @@ from tests.inbox.sending import Sender, all_rows
 PATH = "/v1/users"
 
 
-def event(type_, minute, **data):
-    return {"type": type_, "timestamp": f"2026-01-05T09:{minute:02}:00Z", "data": data}
-
-
 @pytest.fixture
 def generic(sender: Sender):
-    def deliver(type_, minute, **data):
-        return sender.deliver("standard_webhooks", event(type_, minute, **data))
-
-    return deliver
+    return lambda kind, minute, **data: sender.tell(kind, f"09:{minute:02}", **data)
 
 
 @pytest.fixture

@@ -37,6 +37,7 @@ class TestAdapters:
             ("ses", notification(eventType="Exploded")),
             ("ses", notification(eventType="Subscription", subscription={})),
             ("postmark", {"RecordType": "Inbound"}),
+            ("postmark", changed("postmark", "Bounce.HardBounce", Type="AutoResponder")),
         ],
     )
     def test_want_nothing_that_is_about_something_else(self, provider, body):
@@ -56,20 +57,6 @@ class TestAdapters:
     def test_say_what_they_cannot_read(self, provider, body, fault):
         with pytest.raises(Unreadable, match=fault):
             adapt(provider, body)
-
-    def test_of_logto_takes_a_name_from_the_profile_where_it_has_one(self):
-        body = changed("logto", "User.Created", data__profile={"familyName": "Lovelace"})
-
-        (event,) = adapt("logto", body)
-
-        assert (event.first_name, event.last_name) == ("", "Lovelace")
-
-    def test_of_logto_finds_the_id_wherever_a_route_puts_it(self):
-        body = document("logto", "User.Deleted") | {"params": {}, "data": None, "userId": "u7"}
-
-        (event,) = adapt("logto", body)
-
-        assert event.object_id == "u7"
 
 
 class TestKeys:
