@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -15,6 +14,7 @@ from app.webhooks.deliveries import attempt
 from app.webhooks.deliveries.models import WebhookDelivery
 from app.webhooks.endpoints.models import WebhookEndpoint
 from tests import database
+from tests.concurrency import at_once
 from tests.factories import create_tenant, create_user, platform_token
 from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
 from tests.webhooks.endpoints.support import URL, create_endpoint, token_of
@@ -80,23 +80,15 @@ class TestUrls:
     @pytest.mark.parametrize(
         "url",
         [
-            "https://user@hooks.example.com/",
-            "https://@hooks.example.com/",
-            "https://:@hooks.example.com/",
-            "https://[fe80::1%25eth0]/",
-            "https://[fe80::1%eth0]/",
-            "https://[::ffff:127.0.0.1]/",
-            "https://[::127.0.0.1]/",
-            "https://[fec0::1]/",
-            "https://[fd00::1]/",
-            "https://LOCALHOST/",
-            "https://100.64.0.1/",
-            "https://hooks.example.com:-1/",
-            "https://hooks.example.com\\@127.0.0.1/",
-            "https://hooks.example.com/\r\nX-A: b",
+            "https://user@hooks.example.com/", "https://@hooks.example.com/",
+            "https://:@hooks.example.com/", "https://[fe80::1%25eth0]/",
+            "https://[fe80::1%eth0]/", "https://[::ffff:127.0.0.1]/", "https://[::127.0.0.1]/",
+            "https://[fec0::1]/", "https://[fd00::1]/", "https://LOCALHOST/",
+            "https://100.64.0.1/", "https://hooks.example.com:-1/",
+            "https://hooks.example.com\\@127.0.0.1/", "https://hooks.example.com/\r\nX-A: b",
             "https://bücher.example/",
         ],
-    )
+    )  # fmt: skip
     def test_are_refused(self, url):
         with pytest.raises(AddressRefused):
             check_url(url)
@@ -138,23 +130,24 @@ class TestHeaders:
     @pytest.mark.parametrize(
         "name",
         [
-            "Host",
-            "content-length",
-            "Transfer-Encoding",
-            "Connection",
-            "Keep-Alive",
-            "Proxy-Authorization",
-            "TE",
-            "Trailer",
-            "Upgrade",
-            "Expect",
-            "webhook-signature",
-            "Webhook-Anything",
-            "traceparent",
-            "X-A\r\nX-B",
-            "X-A:",
-            "",
-            "X-Ä",
+            *[
+                "Host",
+                "content-length",
+                "Transfer-Encoding",
+                "Connection",
+                "Keep-Alive",
+                "Proxy-Authorization",
+            ],
+            *[
+                "TE",
+                "Trailer",
+                "Upgrade",
+                "Expect",
+                "webhook-signature",
+                "Webhook-Anything",
+                "traceparent",
+            ],
+            *["X-A\r\nX-B", "X-A:", "", "X-Ä"],
         ],
     )
     def test_of_the_service_are_refused(self, api, name):
@@ -166,40 +159,44 @@ class TestHeaders:
 class TestLimits:
     def test_of_endpoints_holds_under_concurrency(self, app, api):
         token = token_of(create_tenant())
+        body = {"url": URL, "types": ["*"]}
         for _ in range(15):
             create_endpoint(api, token)
 
-        def create(_: int) -> int:
-            headers = {"Authorization": f"Bearer {token}"}
-            body = {"url": URL, "types": ["*"]}
-            return app.test_client().post(PATH, headers=headers, json=body).status_code
+        answers = at_once([lambda: api.post(PATH, token=token, json=body)] * 12)
 
-        with ThreadPoolExecutor(6) as threads:
-            statuses = sorted(threads.map(create, range(12)))
-
-        assert statuses == [201] * 5 + [409] * 7
+        codes = sorted((answer.status_code, answer.json.get("code")) for answer in answers)
+        assert codes == [(201, None)] * 5 + [(409, "too_many_webhook_endpoints")] * 7
         assert len(database.rows(WebhookEndpoint)) == 20
+        create_endpoint(api, tenant_id=str(create_tenant().id))
 
 
 class TestReceivers:
+    def deliver_raw(self, app, api, *parts, **options):
+        with raw_server(*parts, **options) as url:
+            create_endpoint(api, url=url, types=["user.*"])
+            return deliver_one(app, api)
+
     def test_that_answer_a_byte_at_a_time_are_cut_off(self, app, api, monkeypatch):
         monkeypatch.setattr(attempt, "TIMEOUT", 0.5)
-        with raw_server(b"HTTP/1.1 200 OK\r\n", *([b"X"] * 100), pause=0.1) as url:
-            create_endpoint(api, url=url, types=["user.*"])
 
-            delivery = deliver_one(app, api)
+        delivery = self.deliver_raw(app, api, b"HTTP/1.1 200 OK\r\n", *([b"X"] * 100), pause=0.1)
 
         assert (delivery.status, delivery.error) == ("pending", "the answer takes too long")
         assert 400 < delivery.duration_ms < 3000
 
     def test_that_answer_without_end_are_read_up_to_the_limit(self, app, api):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"
-        with raw_server(head, *([b"x" * 100_000] * 1000)) as url:
-            create_endpoint(api, url=url, types=["user.*"])
 
-            delivery = deliver_one(app, api)
+        delivery = self.deliver_raw(app, api, head, *([b"x" * 100_000] * 1000))
 
         assert (delivery.status, delivery.response_body) == ("succeeded", "x" * 2048)
+
+    def test_that_answer_no_http_are_a_failure(self, app, api):
+        delivery = self.deliver_raw(app, api, b"\0\xff" * 1000)
+
+        assert delivery.status == "pending"
+        assert delivery.error.startswith("no answer")
 
     def test_that_answer_with_a_bomb_are_stored_as_they_are(self, app, api, hook):
         hook.body, hook.headers = gzip.compress(b"0" * 50_000_000), {"Content-Encoding": "gzip"}
@@ -219,12 +216,3 @@ class TestReceivers:
 
             assert (delivery.status, delivery.response_code) == ("pending", 307)
             assert other.received == []
-
-    def test_that_answer_no_http_are_a_failure(self, app, api):
-        with raw_server(b"\0\xff" * 1000) as url:
-            create_endpoint(api, url=url, types=["user.*"])
-
-            delivery = deliver_one(app, api)
-
-        assert delivery.status == "pending"
-        assert delivery.error.startswith("no answer")
