@@ -8,10 +8,15 @@ from uuid import UUID
 
 from flask import Flask
 
+from app.flags.models import FeatureOverride
 from app.imports import service
 from app.imports.models import Import, ImportFault
 from app.imports.work import work
-from tests.database import platform_transaction, row, rows
+from app.memberships.models import Membership
+from app.subscriptions.models import Subscription
+from app.tenants.models import Tenant
+from app.users.models import User
+from tests.database import platform_transaction, rows
 from tests.factories import platform_token
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -83,10 +88,23 @@ def bring_in(app: Flask, api: Any, *lines: Any) -> tuple[dict[str, Any], list[Im
     return last.counts, rows(ImportFault, import_id=UUID(import_id))
 
 
-def the_import() -> Import:
-    return row(Import)
-
-
 def resume(import_id: UUID) -> None:
     with platform_transaction():
         service.resume(import_id)
+
+
+def company(*subscriptions: Any, **values: Any) -> list[Any]:
+    """A tenant with a subscription, an owner, an inactive member and an override."""
+    return [
+        tenant_line(slug="acme", **values),
+        *(subscriptions or (subscription_line(),)),
+        user_line("ada", first_name="Ada", meta_data={"desk": {"floor": 2}, "none": None}),
+        user_line("bob", is_active=False),
+        member_line("ada", "owner", idp_membership_id="om_1"),
+        member_line("bob", is_active=False),
+        override_line("seats", 7),
+    ]
+
+
+def snapshot() -> list[list[Any]]:
+    return [rows(model) for model in (Tenant, User, Membership, Subscription, FeatureOverride)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from app.imports.lines import MAX_LINE, MAX_SET, MAX_SET_BLANK, parse, sets, split
+from app.imports.lines import MAX_LINE, MAX_SET_BLANK, sets, split
 from tests.imports.files import as_file, override_line, subscription_line, tenant_line, user_line
 
 
@@ -49,9 +47,6 @@ def sizes(*objects):
 
 
 class TestSets:
-    def test_have_at_most_500_lines(self):
-        assert sizes(*(tenant_line(f"o{n}") for n in range(MAX_SET + 1))) == [MAX_SET, 1]
-
     def test_have_no_two_lines_about_one_row(self):
         assert sizes(tenant_line("a"), tenant_line("b"), tenant_line("a")) == [2, 1]
         assert sizes(user_line("a"), user_line("a", "other"), user_line("a")) == [2, 1]
@@ -69,13 +64,3 @@ class TestSets:
 
         assert [one.last for one in found] == [MAX_SET_BLANK, 2 * MAX_SET_BLANK]
         assert found[-1].end == 2 * MAX_SET_BLANK
-
-
-class TestParse:
-    def test_takes_every_field_of_a_create(self):
-        (raw,) = split([json.dumps(tenant_line("x", mailing_city="Oslo")).encode()])
-
-        line = parse(raw)
-
-        assert line.errors == ()
-        assert line.values == {"idp_org_id": "x", "name": "Name of x", "mailing_city": "Oslo"}
