@@ -235,12 +235,7 @@ class Provider:
     ) -> list[Body]:
         data: Body = {"id": person.id}
         if change != "deleted":
-            data |= {
-                "email": person.email,
-                "first_name": person.first_name,
-                "last_name": person.last_name,
-                "active": not person.suspended,
-            }
+            data |= {"email": person.email, **_names(person), "active": not person.suspended}
         return [self._event(f"user.{change}", data, now)]
 
     def place(self, change: str, place: Place, person: Person, now: datetime) -> list[Body]:
@@ -253,9 +248,6 @@ class Provider:
         self, place: Place, person: Person, before: str, now: datetime, then: datetime
     ) -> list[Body]:
         return self.place("updated", place, person, now)
-
-    def membership_id(self, place: Place) -> str:
-        return ""
 
     @staticmethod
     def _event(type_: str, data: Body, now: datetime) -> Body:
@@ -275,14 +267,8 @@ class WorkOS(Provider):
     def person(
         self, change: str, person: Person, now: datetime, places: Sequence[Place] = ()
     ) -> list[Body]:
-        data = {
-            "object": "user",
-            "id": person.id,
-            "email": person.email,
-            "first_name": person.first_name,
-            "last_name": person.last_name,
-            **_times(person),
-        }
+        data = {"object": "user", "id": person.id, "email": person.email}
+        data |= {**_names(person), **_times(person)}
         return [_workos(f"user.{change}", data, now)]
 
     def place(self, change: str, place: Place, person: Person, now: datetime) -> list[Body]:
@@ -297,12 +283,13 @@ class WorkOS(Provider):
         }
         return [_workos(f"organization_membership.{change}", data, now)]
 
-    def membership_id(self, place: Place) -> str:
-        return place.id
-
 
 def _workos(event: str, data: Body, now: datetime) -> Body:
     return {"event": event, "data": data, "created_at": iso(now + timedelta(milliseconds=37))}
+
+
+def _names(person: Person) -> Body:
+    return {"first_name": person.first_name, "last_name": person.last_name}
 
 
 def _times(found: Organization | Person | Place) -> Body:
@@ -331,8 +318,7 @@ class Clerk(Provider):
         data = {
             "object": "user",
             "id": person.id,
-            "first_name": person.first_name,
-            "last_name": person.last_name,
+            **_names(person),
             "banned": person.suspended,
             "primary_email_address_id": "idn_1",
             "email_addresses": [{"id": "idn_1", "email_address": person.email}],
@@ -350,9 +336,6 @@ class Clerk(Provider):
             **_epochs(place),
         }
         return [_clerk(f"organizationMembership.{change}", data, now)]
-
-    def membership_id(self, place: Place) -> str:
-        return place.id
 
 
 def _clerk(type_: str, data: Body, now: datetime) -> Body:
@@ -499,9 +482,6 @@ class Stytch(Provider):
     ) -> list[Body]:
         person.updated_at = now
         return self._member("updated", place, person, now)
-
-    def membership_id(self, place: Place) -> str:
-        return place.user_id
 
     @staticmethod
     def _member(change: str, place: Place, person: Person, now: datetime) -> list[Body]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,19 +26,20 @@ def one(model: Any) -> Any:
     return row
 
 
-def event(type_: str, at: str, **data: Any) -> dict[str, Any]:
-    """An event in the generic form; ``at`` is the time of day."""
-    return {"type": type_, "timestamp": f"2026-01-05T{at}:00Z", "data": data}
+@pytest.fixture
+def generic(sender: Sender):
+    return sender.tell
 
 
 @pytest.fixture
-def generic(sender: Sender):
-    """Deliver an event in the generic form."""
+def map_roles(app, monkeypatch):
+    """Configure the roles of the names that the provider sends."""
 
-    def deliver(type_: str, at: str, **data: Any):
-        return sender.deliver("standard_webhooks", event(type_, at, **data))
+    def configure(**roles: str) -> None:
+        config = replace(app.extensions["config"], idp_role_map=roles)
+        monkeypatch.setitem(app.extensions, "config", config)
 
-    return deliver
+    return configure
 
 
 @pytest.fixture
@@ -152,12 +153,6 @@ class TestUsers:
         ]  # fmt: skip
         assert {user.email_key for user in all_rows(User)} == {"ada@acme.example"}
 
-    def test_that_are_deleted_end_with_their_memberships(self, owner, generic):
-        generic("user.deleted", "10:00", id="u1")
-
-        assert one(User).is_active is False
-        assert one(Membership).is_active is False
-
     def test_that_come_back_do_not_get_their_memberships_back(self, owner, generic):
         generic("user.deleted", "10:00", id="u1")
         generic("user.created", "11:00", id="u1", email="ada@acme.example")
@@ -249,11 +244,7 @@ class TestMemberships:
         assert all_rows(Membership) == []
         assert one(IdentityObject).is_waiting is True
 
-    def test_of_a_tenant_made_by_hand_need_no_event_of_it(self, generic):
-        factories.create_tenant(idp_org_id="o1")
         generic("user.created", "09:00", id="u1", email="ada@acme.example")
-
-        generic("membership.created", "09:00", organization_id="o1", user_id="u1")
 
         assert one(Membership).is_active is True
 
@@ -274,27 +265,21 @@ class TestMemberships:
 
         assert one(Membership).role == "viewer"
 
-    def test_have_the_highest_role_of_several(self, generic, owner):
-        generic(
-            "membership.updated",
-            "10:00",
-            organization_id="o1",
-            user_id="u1",
-            roles=["member", "admin"],
-        )
+    def test_have_the_highest_role_of_several(self, map_roles, generic, owner):
+        map_roles(**{"org:controller": "billing"})
+        pair = {"organization_id": "o1", "user_id": "u1"}
 
-        assert one(Membership).role == "admin"
+        generic("membership.updated", "10:00", **pair, roles=["member", "admin", "org:controller"])
+        several = one(Membership).role
+        generic("membership.updated", "11:00", **pair, role="org:controller")
 
-    def test_map_role_names_as_configured(self, app, monkeypatch, generic, owner):
-        config = copy.copy(app.extensions["config"])
-        object.__setattr__(config, "idp_role_map", {"org:controller": "billing"})
-        monkeypatch.setitem(app.extensions, "config", config)
+        assert (several, one(Membership).role) == ("admin", "billing")
 
-        generic(
-            "membership.updated", "10:00", organization_id="o1", user_id="u1", role="org:controller"
-        )
 
-        assert one(Membership).role == "billing"
+MADE = [
+    "organization.created", "user.created", "organization.member.added",
+    "organization.member.role.assigned",
+]  # fmt: skip
 
 
 class TestAuth0Roles:
@@ -302,32 +287,9 @@ class TestAuth0Roles:
         for name in names:
             sender.deliver_sample("auth0", name)
 
-    @pytest.mark.parametrize(
-        "first", ["organization.member.added", "organization.member.role.assigned"]
-    )
-    def test_are_granted_in_any_order(self, app, monkeypatch, sender, first):
-        config = copy.copy(app.extensions["config"])
-        object.__setattr__(config, "idp_role_map", {"billing-admin": "billing"})
-        monkeypatch.setitem(app.extensions, "config", config)
-        both = ["organization.member.added", "organization.member.role.assigned"]
-
-        self.deliver(sender, "organization.created", "user.created", first)
-        self.deliver(sender, *[name for name in both if name != first])
-
-        assert (one(Membership).role, one(Membership).is_active) == ("billing", True)
-
-    def test_end_with_the_membership(self, app, monkeypatch, sender):
-        config = copy.copy(app.extensions["config"])
-        object.__setattr__(config, "idp_role_map", {"billing-admin": "admin"})
-        monkeypatch.setitem(app.extensions, "config", config)
-        self.deliver(
-            sender,
-            "organization.created",
-            "user.created",
-            "organization.member.added",
-            "organization.member.role.assigned",
-            "organization.member.deleted",
-        )
+    def test_end_with_the_membership(self, map_roles, sender):
+        map_roles(**{"billing-admin": "admin"})
+        self.deliver(sender, *MADE, "organization.member.deleted")
         again = document("auth0", "organization.member.added")
         again |= {"id": "evt_again", "time": "2026-01-07T00:00:00Z"}
 
@@ -351,15 +313,3 @@ class TestLateAndRepeated:
         generic("user.created", "09:00", id="u1", email="ada@acme.example", name="Ada Lovelace")
 
         assert one(User).version == before
-
-
-class TestLongMemberLists:
-    def test_of_logto_are_applied_at_once(self, sender):
-        sender.deliver_sample("logto", "Organization.Created")
-        body = document("logto", "Organization.Membership.Updated")
-        body["addedUserIds"] = [f"user{number}" for number in range(1500)]
-
-        row = sender.deliver("logto", body)
-
-        assert row.status == "succeeded"
-        assert len(all_rows(IdentityObject, kind="membership")) == 1500
