@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from flask import Flask
 from psycopg2.extensions import cursor
-
-from app.dev.engines.instance import Instance
-from app.dev.engines.postgres import connect
-from tests.inbox.sending import Sender
 
 TEXTLESS = (
     "uuid", "boolean", "smallint", "integer", "bigint", "numeric", "double precision",
@@ -23,18 +17,6 @@ COLUMNS = """
     FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
     WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND data_type <> ALL (%s)
 """
-
-
-@pytest.fixture
-def sender(app: Flask, monkeypatch: pytest.MonkeyPatch) -> Sender:
-    return Sender(app, monkeypatch)
-
-
-@pytest.fixture
-def superuser(app: Flask, instance: Instance) -> Iterator[cursor]:
-    """Sees every row of every table."""
-    with closing(connect(instance)) as session, session.cursor() as opened:
-        yield opened
 
 
 @pytest.fixture

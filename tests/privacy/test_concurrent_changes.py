@@ -54,7 +54,7 @@ def test_a_change_of_a_contact(app, api, superuser, dump, waiting, change):
         superuser.execute("BEGIN; LOCK TABLE event_outbox IN SHARE MODE")
         changed = threads.submit(change, app, api, tenant, ada)
         waiting(1)
-        erased = threads.submit(run_job, app, ada)
+        erased = threads.submit(run_job, app)
         waiting(2)
         superuser.execute("COMMIT")
 

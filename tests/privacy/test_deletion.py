@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import psycopg2
@@ -14,7 +15,6 @@ from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.models import IdentityObject
 from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
-from app.inbox.providers import Receiver
 from app.plans.models import PlanAssignment
 from app.privacy.jobs import delete_due_tenants, delete_tenant
 from app.privacy.tenants import deletion_stages
@@ -39,12 +39,12 @@ from tests.factories import (
 )
 from tests.scim.directory import Directory, create_connection
 
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
 TABLES = """
     SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
         AND a.attname = 'tenant_id' AND NOT c.relispartition
 """
-AT = "2026-01-05T09:45:05.123Z"
 
 
 def fill(app, api, sender, slug, preset):
@@ -67,19 +67,16 @@ def fill(app, api, sender, slug, preset):
         assert answer.status_code == 200
     api.sequence()
     api.delete(f"/v1/users/{user['id']}", token=token)
-    organization = {"id": f"org_{slug}", "name": slug}
-    person = {"id": f"idp_{slug}", "email": f"{slug}@idp.zz", "first_name": slug}
     pair = {"organization_id": f"org_{slug}", "user_id": f"idp_{slug}", "role": "member"}
+    person = {"id": f"idp_{slug}", "email": f"{slug}@idp.zz", "first_name": slug}
+    mail = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
     for kind, data in (
-        ("organization.updated", organization),
+        ("organization.updated", {"id": f"org_{slug}", "name": slug}),
         ("user.created", person),
         ("membership.created", pair),
+        ("email.bounced", mail),
     ):
-        event = {"type": kind, "timestamp": AT, "data": data}
-        sender.deliver("standard_webhooks", event, message_id=f"{kind} {slug}")
-    data = {"recipient": f"{slug}@idp.zz", "message_id": slug, "bounce_type": "hard"}
-    event = {"type": "email.bounced", "timestamp": AT, "data": data}
-    sender.deliver("standard_webhooks", event, message_id=slug, receiver=Receiver.EMAIL)
+        sender.tell(kind, delivery=f"{kind} {slug}", **data)
     place = {"tenant_id": tenant.id, "plan_name": "growth", "next_plan_name": "free"}
     save(PlanAssignment, **place, reason="Pilot", created_by="cli:root")
     connection, secret = create_connection(tenant)
@@ -189,9 +186,8 @@ class TestDeletion:
     def test_deletes_what_is_about_an_address_in_another_case(self, app, api, sender):
         gone = create_tenant()
         create_user(gone, email="Gone@IDP.zz")
-        data = {"recipient": "gOne@idp.zz", "message_id": "m", "bounce_type": "hard"}
-        event = {"type": "email.bounced", "timestamp": AT, "data": data}
-        sender.deliver("standard_webhooks", event, message_id="m", receiver=Receiver.EMAIL)
+        mail = {"recipient": "gOne@idp.zz", "message_id": "m", "bounce_type": "hard"}
+        sender.tell("email.bounced", **mail)
         make_due(gone)
 
         delete(app, gone)
@@ -208,8 +204,7 @@ class TestDeletion:
         other = create_tenant(idp_org_id="org_other")
         create_user(other, idp_user_id="idp_gone", email=email)
         pair = {"organization_id": "org_other", "user_id": "idp_gone", "role": "member"}
-        event = {"type": "membership.created", "timestamp": AT, "data": pair}
-        sender.deliver("standard_webhooks", event, message_id="other")
+        sender.tell("membership.created", delivery="other", **pair)
         make_due(gone)
 
         delete(app, gone)
@@ -235,7 +230,7 @@ class TestDeletion:
         assert again.get_json()["code"] == "idp_org_id_deleted"
 
     def test_waits_for_the_end_of_the_grace(self, app):
-        tenant = create_tenant(is_active=False, deletes_at=utcnow().replace(year=2999))
+        tenant = create_tenant(is_active=False, deletes_at=LATER)
         save(TenantDeletion, tenant_id=tenant.id, requested_by="x")
 
         delete(app, tenant)
@@ -272,13 +267,8 @@ class TestDeletion:
         assert database.rows(User) == database.rows(Tenant) == []
 
     def test_lets_nobody_be_added_when_it_is_due(self, app, api):
-        gone, waiting = create_tenant(), create_tenant()
+        gone, waiting = create_tenant(), create_tenant(deletes_at=LATER)
         make_due(gone)
-        database.execute(
-            "UPDATE tenants SET deletes_at = :then WHERE id = :id",
-            then=utcnow().replace(year=2999),
-            id=waiting.id,
-        )
 
         def create(tenant):
             query = {"tenant_id": str(tenant.id)}
@@ -301,49 +291,44 @@ class TestRights:
             )
 
     def test_a_tenant_without_a_due_deletion(self, app):
-        waiting = create_tenant(is_active=False, deletes_at=utcnow().replace(year=2999))
+        waiting, activated = create_tenant(is_active=False, deletes_at=LATER), create_tenant()
         save(TenantDeletion, tenant_id=waiting.id, requested_by="x")
+        make_due(activated)
+        database.execute("UPDATE tenants SET is_active = true WHERE id = :id", id=str(activated.id))
 
-        for tenant in (create_tenant(), create_tenant(is_active=False), waiting):
+        for tenant in (create_tenant(), create_tenant(is_active=False), waiting, activated):
             with pytest.raises(psycopg2.errors.InsufficientPrivilege):
                 self.call(tenant)
 
-    def test_an_active_tenant(self, app):
-        tenant = create_tenant()
-        make_due(tenant)
-        database.execute("UPDATE tenants SET is_active = true")
-
-        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            self.call(tenant)
-
-    @pytest.mark.parametrize("table", ["tenants", "suppressions", "pg_class", "users; --", None])
-    def test_a_table_that_is_not_of_tenants(self, app, table):
-        tenant = create_tenant()
-        make_due(tenant)
-
-        with pytest.raises(psycopg2.errors.UndefinedTable):
-            self.call(tenant, table=table)
-
-    @pytest.mark.parametrize("limit", [0, 10_001, None])
-    def test_a_batch_without_bounds(self, app, limit):
+    @pytest.mark.parametrize(
+        ("values", "error"),
+        [
+            *(
+                ({"table": name}, psycopg2.errors.UndefinedTable)
+                for name in ("tenants", "suppressions", "pg_class", "users; --", None)
+            ),
+            *(({"limit": n}, psycopg2.errors.InvalidParameterValue) for n in (0, 10_001, None)),
+        ],
+    )
+    def test_a_table_that_is_not_of_tenants_and_a_batch_without_bounds(self, app, values, error):
         tenant = create_tenant()
         make_due(tenant)
 
-        with pytest.raises(psycopg2.errors.InvalidParameterValue):
-            self.call(tenant, limit=limit)
+        with pytest.raises(error):
+            self.call(tenant, **values)
 
-    def test_other_roles(self, app, superuser):
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            "has_function_privilege('public', oid, 'EXECUTE')",
+            "('search_path=pg_catalog, pg_temp' = ANY (proconfig)) IS NOT TRUE",
+        ],
+        ids=["to other roles", "on tables of others"],
+    )
+    def test_the_functions_that_run_as_their_owner(self, app, superuser, condition):
         superuser.execute(
-            "SELECT proname FROM pg_proc WHERE prosecdef AND has_function_privilege('public', oid,"
-            " 'EXECUTE') AND pronamespace = 'public'::regnamespace"
-        )
-
-        assert superuser.fetchall() == []
-
-    def test_functions_find_no_tables_of_others(self, app, superuser):
-        superuser.execute(
-            "SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace"
-            " AND ('search_path=pg_catalog, pg_temp' = ANY (proconfig)) IS NOT TRUE"
+            f"SELECT proname FROM pg_proc WHERE prosecdef AND {condition}"
+            " AND pronamespace = 'public'::regnamespace"
         )
 
         assert superuser.fetchall() == []
