@@ -119,16 +119,17 @@ class TestForgery:
     def test_of_every_form_changes_nothing(self, app, signed_in, world, headers):
         browser = signed_in()
         before = database.query("SELECT count(*) FROM audit_events")
+        others = ["/console/suppressions/remove", "/console/sign-in/link"]
+        data = {"form_confirmation": "acme"}
 
         statuses = {
-            path: browser.post(
-                path, headers=headers, data={"form_confirmation": "acme"}
-            ).status_code
-            for path in [*addresses(app, world, method="POST"), "/console/suppressions/remove"]
+            path: browser.post(path, headers=headers, data=data).status_code
+            for path in [*addresses(app, world, method="POST"), *others]
         }
 
         assert {path: each for path, each in statuses.items() if each != 403} == {}
         assert database.query("SELECT count(*) FROM audit_events") == before
+        assert browser.get("/console").status_code == 200  # not signed out
 
 
 class TestFrames:
@@ -138,6 +139,15 @@ class TestFrames:
             headers = browser.get(path).headers
 
             assert {name: headers[name] for name in HEADERS} == HEADERS, path
+            is_download = "Content-Disposition" in headers
+            assert is_download or headers["Cache-Control"] == "no-store", path
+
+    def test_and_scripts_are_refused_by_the_policy(self):
+        policy = HEADERS["Content-Security-Policy"]
+
+        assert "frame-ancestors 'none'" in policy
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
 
 
 class TestForeignRows:
@@ -185,14 +195,15 @@ def is_below_a_tenant(rule):
 
 
 class TestReuse:
-    def test_of_a_session_that_has_ended_opens_no_page(self, app, signed_in, world):
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    def test_of_a_session_that_has_ended_opens_no_page(self, app, signed_in, world, method):
         browser = signed_in()
         browser.post("/console/sign-out")
-        again = Browser(app, browser.secret)
 
-        for method in ("GET", "POST"):
+        for caller in (Browser(app, browser.secret), Browser(app)):
             for path in addresses(app, world, method=method):
-                answer = again.open(method, path)
-                is_closed = (answer.location or "").startswith("/console/sign-in")
+                answer = caller.open(method, path)
+                wanted = "/console/sign-in?next=/console" if method == "GET" else "/console/sign-in"
+                is_closed = (answer.location or "").startswith(wanted)
 
-                assert is_closed or answer.status_code == 403, path
+                assert is_closed or (method, answer.status_code) == ("POST", 403), path

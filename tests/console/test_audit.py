@@ -31,15 +31,8 @@ class Action:
 
 
 def suppress(world: dict[str, Any]) -> None:
-    save(
-        Suppression,
-        address="ada@example.com",
-        cause="bounced",
-        scope="",
-        source="resend",
-        suppressed_at=utcnow(),
-        is_active=True,
-    )
+    values = {"cause": "bounced", "scope": "", "source": "resend", "suppressed_at": utcnow()}
+    save(Suppression, address="ada@example.com", **values, is_active=True)
 
 
 def fail_event(world: dict[str, Any]) -> None:

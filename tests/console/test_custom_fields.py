@@ -132,23 +132,3 @@ class TestIndex:
         assert all("<progress" in text and 'hx-trigger="every 2s"' in text for text in building)
         assert all("<progress" not in text and "every 2s" not in text for text in built)
         assert all(">ready<" in text for text in built)
-
-
-class TestLifeCycle:
-    def test_a_field_is_archived_restored_and_deleted(self, signed_in, tenant, base):
-        field = create_field(tenant, field_key="department")
-        path = f"{base}/{field.id}"
-        browser = signed_in(create_member(tenant, "owner")[0])
-
-        early = browser.send(f"{path}/delete", form_confirmation="department")
-        steps = [browser.send(f"{path}/{name}") for name in ("archive", "restore", "archive")]
-        unconfirmed = browser.send(f"{path}/delete", form_confirmation="other")
-        deleted = browser.send(f"{path}/delete", form_confirmation="department")
-
-        assert early.status_code == 409
-        assert "archive it first" in early.text
-        assert [each.status_code for each in steps] == [303] * 3
-        assert unconfirmed.status_code == 422
-        assert (deleted.status_code, deleted.location) == (303, base)
-        assert database.query("SELECT count(*) FROM custom_fields") == [(0,)]
-        assert browser.get(path).status_code == 404

@@ -29,15 +29,18 @@ from tests.scim.directory import create_connection
 ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # They need more than the ids of rows: a secret, an address, or a row in another state.
 LEFT_OUT = {
-    "console.begin_oidc",
-    "console.confirm_link",
-    "console.download_audit",
-    "console.finish_oidc",
-    "console.read_asset",
-    "console.remove_suppression",
-    "console.restore_field",
-    "console.sign_in",
-    "console.unknown_page",
+    f"console.{name}"
+    for name in [
+        "begin_oidc",
+        "confirm_link",
+        "download_audit",
+        "finish_oidc",
+        "read_asset",
+        "remove_suppression",
+        "restore_field",
+        "sign_in",
+        "unknown_page",
+    ]
 }
 
 
