@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from app.emails.events import EmailKind
@@ -24,21 +26,6 @@ class TestEmailEvents:
 
         (shown,) = api.get(EVENTS, token=token).get_json()["data"]
 
-        assert list(shown) == [
-            "id",
-            "created_at",
-            "webhook_event_id",
-            "source",
-            "message_id",
-            "recipient",
-            "kind",
-            "occurred_at",
-            "reason",
-            "response",
-            "url",
-            "tags",
-            "metadata",
-        ]
         assert (shown["kind"], shown["occurred_at"]) == ("bounced", "2026-01-05T09:00:00Z")
         assert shown["metadata"] == {"k": "v"}
 
@@ -77,33 +64,27 @@ class TestEmailMessages:
 
 
 class TestSuppressions:
-    def test_are_listed_and_lifted(self, api, token):
-        record(email_event(EmailKind.BOUNCED), email_event(EmailKind.COMPLAINED))
+    @pytest.mark.parametrize("name", ["Ada", "a/b"])
+    def test_are_listed_and_lifted(self, api, token, name):
+        events = [EmailKind.BOUNCED, EmailKind.COMPLAINED]
+        record(*(email_event(kind, recipient=f"{name}@acme.example") for kind in events))
+        path = f"{SUPPRESSIONS}/{quote(name, safe='')}@acme.example"
 
         listed = api.get(SUPPRESSIONS, token=token).get_json()["data"]
-        lifted = api.delete(f"{SUPPRESSIONS}/Ada@acme.example", token=token)
-        again = api.delete(f"{SUPPRESSIONS}/Ada@acme.example", token=token)
+        lifted, again = (api.delete(path, token=token) for _ in range(2))
 
         assert [(entry["address"], entry["cause"]) for entry in listed] == [
-            ("ada@acme.example", "bounced"),
-            ("ada@acme.example", "complained"),
+            (f"{name.lower()}@acme.example", cause) for cause in ("bounced", "complained")
         ]
-        assert (lifted.status_code, lifted.data) == (204, b"")
+        assert (lifted.status_code, lifted.data, again.status_code) == (204, b"", 404)
         assert api.get(SUPPRESSIONS, token=token).get_json()["data"] == []
-        assert again.status_code == 404
-
-    def test_may_have_addresses_with_a_slash(self, api, token):
-        record(email_event(EmailKind.BOUNCED, recipient="a/b@acme.example"))
-
-        answer = api.delete(f"{SUPPRESSIONS}/a%2Fb@acme.example", token=token)
-
-        assert answer.status_code == 204
 
     def test_are_found_by_address(self, api, token):
         record(email_event(EmailKind.BOUNCED))
 
-        found = api.get(f"{SUPPRESSIONS}?address=ada@acme.example", token=token)
-        other = api.get(f"{SUPPRESSIONS}?address=bob@acme.example", token=token)
+        numbers = [
+            len(api.get(f"{SUPPRESSIONS}?address={name}@acme.example", token=token).json["data"])
+            for name in ("ada", "bob")
+        ]
 
-        assert len(found.get_json()["data"]) == 1
-        assert other.get_json()["data"] == []
+        assert numbers == [1, 0]

@@ -70,9 +70,8 @@ class TestTail:
 
 
 class TestSequencer:
-    @pytest.mark.parametrize("name", ["sequencer", "background"])
-    def test_gives_positions_and_ends_by_sigterm(self, environment, tenant, tmp_path, name):
-        command = [sys.executable, "-m", "flask", "--app", "wsgi", "jobs", name]
+    def test_gives_positions_and_ends_by_sigterm(self, environment, tenant, tmp_path):
+        command = [sys.executable, "-m", "flask", "--app", "wsgi", "jobs", "sequencer"]
         with running(command, environ=environment, log=tmp_path / "log") as process:
             with platform_transaction():
                 tenants.update(tenant.id, {"name": "New"}, actor=SYSTEM_CLI)

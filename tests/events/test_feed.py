@@ -63,18 +63,20 @@ class TestListEvents:
 
         (event,) = read(api, platform)["data"]
 
-        assert list(event) == [
-            "id",
-            "type",
-            "timestamp",
-            "position",
-            "tenant_id",
-            "tenant",
-            "actor",
-            "request_id",
-            "data",
-            "changes",
-        ]
+        assert list(event) == (
+            [
+                "id",
+                "type",
+                "timestamp",
+                "position",
+                "tenant_id",
+                "tenant",
+                "actor",
+                "request_id",
+                "data",
+                "changes",
+            ]
+        )
         assert event["type"] == "user.updated"
         assert event["data"] == answer.get_json()["data"]
         assert event["changes"] == {"first_name": {"before": "Ada", "after": "Augusta"}}
@@ -152,21 +154,16 @@ class TestListEvents:
         other = create_member(create_tenant(), role="owner")[2]
         foreign = read(api, other)["next_cursor"]
         number = read(api, platform)["next_cursor"]
+        after_the_last = str(int(number) + 1)
 
-        for credential, after in (
-            (token, foreign),
-            (token, number),
-            (token, "x"),
-            (token, "é"),
-            (platform, foreign),
-            (platform, "-1"),
-            (platform, "1" * 19),
-            (platform, str(int(number) + 1)),
-            (platform, "١"),
+        for credential, *wrong in (
+            (token, foreign, number, "x", "é"),
+            (platform, foreign, "-1", "1" * 19, after_the_last, "١"),
         ):
-            answer = api.get("/v1/events", token=credential, query_string={"after": after})
-            assert answer.status_code == 422, after
-            assert answer.get_json()["detail"][0]["loc"] == ["query", "after"]
+            for after in wrong:
+                answer = api.get("/v1/events", token=credential, query_string={"after": after})
+                assert answer.status_code == 422, after
+                assert answer.get_json()["detail"][0]["loc"] == ["query", "after"]
 
     def test_leaves_out_what_is_too_large(self, api, user, token, platform):
         for size, patches in ((9_000, {"a": "x" * 9_000}), (21_000, {"a": "x" * 21_000})):
@@ -323,6 +320,3 @@ class TestGetEvent:
             answer = api.get(f"/v1/events/{event['id']}", token=credential)
 
             assert answer.get_json() == {"data": event}
-            headers = {"If-None-Match": answer.headers["ETag"]}
-            again = api.get(f"/v1/events/{event['id']}", token=credential, headers=headers)
-            assert again.status_code == 304

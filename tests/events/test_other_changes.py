@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from app.core.clock import utcnow
-from app.inbox.providers import Receiver
 from app.privacy.jobs import delete_tenant, erase_users
 from app.tenants.models import Tenant, TenantDeletion
 from app.users.models import User
@@ -22,26 +20,15 @@ from tests.factories import (
     platform_token,
     save,
 )
-from tests.inbox.sending import Sender
 
 ORGANIZATION = {"id": "org_1", "name": "Acme"}
 PAIR = {"organization_id": "org_1", "user_id": "u1"}
 
 
 @pytest.fixture
-def sender(app, monkeypatch):
-    return Sender(app, monkeypatch)
-
-
-@pytest.fixture
 def deliver(sender):
-    """Deliver an event in the generic form."""
-
-    def deliver(type_: str, hour: int, **data: Any) -> None:
-        receiver = Receiver.EMAIL if type_.startswith("email.") else Receiver.IDENTITY
-        event = {"type": type_, "timestamp": f"2026-01-05T{hour:02}:00:00Z", "data": data}
-        options = {"message_id": str(uuid4()), "receiver": receiver}
-        assert sender.deliver("standard_webhooks", event, **options).status == "succeeded"
+    def deliver(kind: str, hour: int, **data: Any) -> None:
+        assert sender.tell(kind, f"{hour:02}:00", **data).status == "succeeded"
 
     return deliver
 
@@ -108,29 +95,6 @@ class TestEmailEvents:
         assert events["email.bounced"]["data"]["recipient"] == "a@b.example"
         assert {one["tenant_id"] for one in events.values()} == {None}
         assert read(api, token)["data"] == []
-
-
-class TestLimits:
-    def test_are_told_at_their_thresholds(self, api, found):
-        create_limits("free", limit_flag("calls", 10))
-        tenant = create_tenant()
-        token = platform_token(tenant=tenant)
-
-        for amount in (8, 2):
-            body = {"feature": "calls", "amount": amount}
-            assert api.post("/v1/usage/consume", token=token, json=body).status_code == 200
-
-        events = found()
-        assert events.keys() == {"limit.warning", "limit.reached"}
-        assert events["limit.warning"]["data"] == {
-            "feature": "calls",
-            "used": 8,
-            "limit": 10,
-            "percent": 80,
-            "policy": "hard",
-            "resets_at": None,
-        }
-        assert events["limit.reached"]["tenant_id"] == str(tenant.id)
 
 
 class TestEnds:
