@@ -66,16 +66,6 @@ def forget_queue(app) -> None:
         connection().flushdb()
 
 
-class TestTheWorker:
-    def test_applies_what_was_received(self, app, sender):
-        event_ids = [post_opened(sender, number) for number in range(3)]
-
-        make_worker(app, [Queue.WEBHOOKS]).work(burst=True)
-
-        assert {event_row(event_id).status for event_id in event_ids} == {"succeeded"}
-        assert all_rows(EmailMessage)[0].opens == 3
-
-
 class TestNotification:
     """One waiting job is enough for all events that come before it starts."""
 

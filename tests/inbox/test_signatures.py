@@ -216,20 +216,6 @@ class TestAmazonSns:
         found = [v for v in vectors("valid") if v["scheme"] == "aws-sns"]
         return [v for v in found if json.loads(body(v))["Type"] == kind]
 
-    def test_fetches_a_certificate_once(self):
-        vector = self.envelopes("Notification")[0]
-        fetched = []
-
-        def fetch(url):
-            fetched.append(url)
-            return vector["certificates"][url].encode()
-
-        schemes = parse_schemes(scheme_text(vector), certificates=Certificates(fetch))
-        for _ in range(3):
-            verify(schemes, vector["headers"].items(), body(vector), vector["now"])
-
-        assert fetched == list(vector["certificates"])
-
     def test_a_certificate_that_cannot_be_fetched_is_told_apart_and_not_asked_for_again(self):
         vector = self.envelopes("Notification")[0]
         headers, asked = Headers(vector["headers"]), []

@@ -115,7 +115,7 @@ OPERATIONS = {
 def test_pairs_end_as_one_after_the_other(app, api, first, second):
     one, other = OPERATIONS[first], OPERATIONS[second]
     expected = set()
-    for order in ((one, other), (other, one)):
+    for order in {(one, other), (other, one)}:
         world = World(app, api)
         for operation in order:
             operation(world)
