@@ -13,6 +13,7 @@ from app.core.http.body_limits import body_limit
 from app.core.http.endpoint import NOBODY, Guarded
 from app.core.http.rate_limit import RateLimits
 from app.core.http.request import current_request
+from app.core.http.routing import redirect_to_slash
 from app.core.observability import logs
 from app.core.observability.metrics import METHODS, count_request
 from app.core.version import HEADER, VERSION
@@ -26,7 +27,7 @@ def register_hooks(app: Flask) -> None:
     app.after_request(finish)
 
 
-def begin() -> None:
+def begin() -> Response | None:
     """Begin the request's log, and set the limit of its body.
 
     Raises NotFound for a path that begins with ``//`` or has a NUL character, BadRequest without one
@@ -44,10 +45,11 @@ def begin() -> None:
         raise BadRequest("A request of HTTP/1.1 has one Host header.")  # RFC 9112, section 3.2
     request.max_content_length = request.max_form_memory_size = body_limit(request.path)
     if request.endpoint is None:
-        return
+        return redirect_to_slash(request)
     view = current_app.view_functions[request.endpoint]
     if not isinstance(view, Guarded) or view.access is NOBODY:
         raise PermissionDenied("This endpoint names no permission.")
+    return None
 
 
 def finish(response: Response) -> Response:
