@@ -112,7 +112,7 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
         claims = _verified(assertion, client, audience)
     except (jwt.PyJWTError, LookupError, ValueError, TypeError, OverflowError) as fault:
         raise InvalidClient(f"The assertion is not valid: {type(fault).__name__}.") from None
-    if claims["exp"] > (utcnow() + ASSERTION_LIFETIME).timestamp() + LEEWAY:
+    if int(claims["exp"]) > (utcnow() + ASSERTION_LIFETIME).timestamp() + LEEWAY:
         raise InvalidClient("The assertion is valid for longer than 30 minutes.")
     signed = assertion.rpartition(".")[0]  # of ES256 anybody can make a second signature
     return grant(client, assertion_digest=digest_of(signed))

@@ -242,11 +242,21 @@ class TestPrivateKey:
     @pytest.mark.parametrize(
         "claims",
         [
-            {"aud": "https://elsewhere.example"}, {"aud": None}, {"iss": "somebody"}, {"iss": None},
-            {"sub": "somebody"}, {"sub": None}, {"exp": 1}, {"exp": None}, {"exp": "x"},
-            {"exp": 10**30}, {"exp": int(time.time()) + 36_000}, {"nbf": int(time.time()) + 3600},
+            {"aud": "https://elsewhere.example"},
+            {"aud": None},
+            {"iss": "somebody"},
+            {"iss": None},
+            {"sub": "somebody"},
+            {"sub": None},
+            {"exp": 1},
+            {"exp": None},
+            {"exp": int(time.time()) + 36_000},
+            {"exp": "x"},
+            {"exp": str(int(time.time()) + 36_000)},
+            {"exp": 10**30},
+            {"nbf": int(time.time()) + 3600},
         ],
-    )  # fmt: skip
+    )
     def test_wrong_claims_are_refused(self, app, client, claims):
         answer = self.send(app, self.assertion(client, **claims))
 
