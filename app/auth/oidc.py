@@ -18,8 +18,10 @@ import jwt
 from app.auth.published import Published
 from app.auth.tokens import LEEWAY, Claims, KeySet
 from app.config import Config
+from app.core.deadlines import TooSlow, limited
 from app.core.errors import Unauthenticated, Unavailable
 from app.core.json_text import Json
+from app.core.outgoing import OPERATOR
 
 DISCOVERY = "/.well-known/openid-configuration"
 TIMEOUT = 5.0  # seconds for the answer to a code
@@ -97,18 +99,21 @@ class IdentityProvider:
         from requests import RequestException
 
         try:
-            token = self._client(redirect_uri).fetch_token(
-                self._discover()["token_endpoint"],
-                code=code,
-                code_verifier=attempt.verifier,
-                grant_type="authorization_code",
-                redirect_uri=redirect_uri,
-                timeout=TIMEOUT,
-                allow_redirects=False,
-            )
+            client = self._client(redirect_uri)
+            OPERATOR.lend_adapters(client)
+            with limited(TIMEOUT):
+                token = client.fetch_token(
+                    self._discover()["token_endpoint"],
+                    code=code,
+                    code_verifier=attempt.verifier,
+                    grant_type="authorization_code",
+                    redirect_uri=redirect_uri,
+                    timeout=TIMEOUT,
+                    allow_redirects=False,
+                )
         except AuthlibBaseError:
             raise SignInRefused(reason="oidc_code") from None
-        except (RequestException, ValueError):
+        except (RequestException, ValueError, TooSlow):
             raise ProviderUnavailable from None
         return self.verify(str(token.get("id_token", "")), attempt)
 

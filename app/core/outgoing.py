@@ -131,6 +131,11 @@ class Outgoing:
             raise FetchFailed("the answer is too large")
         return answer.body
 
+    def lend_adapters(self, session: requests.Session) -> None:
+        """Let ``session`` send as this client does, so that :func:`limited` ends its requests."""
+        for prefix, adapter in self._session.adapters.items():
+            session.mount(prefix, adapter)
+
 
 def guarded() -> Outgoing:
     """For addresses that tenants or messages supply.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -27,6 +29,7 @@ def issuer(monkeypatch):
     monkeypatch.setattr(oidc, "TIMEOUT", SLOW)
     with provider() as (found, _), socket.create_server(("127.0.0.1", 0)) as silent:
         silent.listen(TOGETHER)
+        found.listener = silent
         found.issuer = found.url.removesuffix("/keys")
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
@@ -108,3 +111,22 @@ class TestToken:
         refused = waiting.index("1")
         answer, seconds = timed(browsers[refused], paths[refused])
         assert (answer.status_code, seconds >= SLOW) == (503, True)
+
+    def test_that_comes_byte_by_byte_is_not_waited_for(self, oidc_app, issuer):
+        browser = Browser(oidc_app)
+        browser.get(BEGIN, headers={})
+        state = browser.client.get_cookie("console-state").value
+        threading.Thread(target=drip, args=[issuer.listener], daemon=True).start()
+
+        answer, seconds = timed(browser, f"/console/sign-in/callback?code=x&state={state}")
+
+        assert answer.status_code == 503
+        assert seconds < 2 * SLOW
+
+
+def drip(listener):
+    connection, _ = listener.accept()
+    with suppress(OSError):  # the client ends the connection
+        for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b" " * 100:
+            connection.sendall(bytes([byte]))
+            time.sleep(SLOW / 10)
