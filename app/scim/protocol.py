@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Request, Response
+from pydantic import ValidationError
 from scim2_models import Error, Group, Resource, ResourceType, ResponseParameters, SCIMException
 from scim2_server.conditions import Conditions
 from scim2_server.errors import MethodNotAllowedException
@@ -35,7 +36,6 @@ CURSOR_SECRET = "scim"  # noqa: S105
 """The library encrypts cursors. These need no secret: one is only the id after which to go on, and
 row-level security decides what its sender sees."""
 
-PYDANTIC = "errors.pydantic.dev"
 BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
@@ -164,8 +164,10 @@ def _body(request: Request, path: str) -> bytes:
         raise invalid_value("The body has text or a number that cannot be stored.")
     bounds.check_body(body)
     endpoint = path.strip("/").partition("/")[0].lower()
-    if endpoint == "bulk" and isinstance(body, dict) and BULK not in (body.get("schemas") or ()):
-        raise invalid_value(f"schemas must have {BULK}.")
+    if endpoint == "bulk" and isinstance(body, dict):
+        schemas = body.get("schemas")
+        if not isinstance(schemas, list) or BULK not in schemas:
+            raise invalid_value(f"schemas must have {BULK}.")
     if endpoint in ("users", "bulk"):
         person_changes.leave_out_roles(body)
     if endpoint in WITH_RESOURCES:
@@ -198,7 +200,10 @@ def _checked(current: Resource, changed: Resource | None) -> Resource | None:
 
 def _as_error(fault: SCIMException) -> ScimError:
     """The library's error, without a text of pydantic's; an unexpected one was raised as it is."""
-    detail = "A value is not of its attribute's type." if PYDANTIC in fault.detail else fault.detail
+    is_pydantic = isinstance(fault.__cause__, ValidationError) and fault.detail == str(
+        fault.__cause__
+    )
+    detail = "A value is not of its attribute's type." if is_pydantic else fault.detail
     error = ScimError(fault.status, detail, scim_type=fault.scim_type or None)
     if isinstance(fault, MethodNotAllowedException):
         error.headers["Allow"] = ", ".join(fault.allowed)

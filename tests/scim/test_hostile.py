@@ -36,6 +36,7 @@ def check(answer):
     assert answer.status_code < 500 or answer.status_code == 501, answer.text[:300]
     if answer.status_code >= 400:
         assert answer.get_json()["schemas"] == [ERROR]
+        assert "validation error" not in answer.text
 
 
 @pytest.mark.parametrize("attribute", ATTRIBUTES)
@@ -52,6 +53,21 @@ def test_in_attributes(directory, attribute):
         check(
             directory.patch(f"/Users/{made['id']}", {"op": "replace", "value": {attribute: value}})
         )
+
+
+def test_in_sub_attributes_of_the_schemas(directory):
+    path = f"/Users/{directory.add_user('ada')['id']}"
+    schemas = directory.get("/Schemas").get_json()["Resources"]
+    attributes = next(one["attributes"] for one in schemas if one["id"] == USER)
+
+    for attribute in attributes:
+        for sub in attribute.get("subAttributes", ()):
+            for value in (5, "a", {}, [1]):
+                entry = {sub["name"]: value}
+                sent = [entry] if attribute["multiValued"] else entry
+                for op in ("add", "replace"):
+                    operation = {"op": op, "path": attribute["name"], "value": sent}
+                    check(directory.patch(path, operation))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -153,7 +153,9 @@ class TestMembers:
 
 
 class TestBulk:
-    @pytest.mark.parametrize("schemas", [{}, {"schemas": []}, {"schemas": [USER]}], ids=str)
+    @pytest.mark.parametrize(
+        "schemas", [{}, *({"schemas": one} for one in ([], [USER], True, -1, 1.5, BULK))], ids=str
+    )
     def test_needs_its_schema(self, directory, schemas):
         answer = directory.post("/Bulk", {**schemas, "Operations": []})
 
