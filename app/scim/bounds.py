@@ -25,7 +25,7 @@ MAX_ENTRIES = 100  # of a list, and of ``attributes``
 MAX_OPERATIONS = 1_000  # of a PATCH as it is sent, and of a bulk request before its own limit
 LONG_LISTS = {"members": 10_000, "value": 10_000, "operations": MAX_OPERATIONS}
 MAX_PATHS = 2_000  # of the operations of a request
-MAX_VISITS = 60_000  # of members of groups, in one request; each takes about 0.1 ms
+MAX_VISITS = 60_000  # of members and entries, in one request; each takes about 0.1 ms
 MAX_NAME = 1000  # characters of a user name, an external id or a group's name
 MAX_BYTES = 2048  # of the same; an entry of a B-tree index has at most 2,704
 LISTED = {"attributes", "excludedattributes"}  # also as one text, with commas
@@ -35,18 +35,19 @@ _visits: ContextVar[int] = ContextVar("scim_visits")
 
 
 def begin_visits() -> None:
-    """Count the members of groups that a new request reads or goes through, from 0."""
+    """Count what :func:`count_visits` is told, from 0, for a new request."""
     _visits.set(0)
 
 
-def count_visits(members: int) -> None:
-    """Count members for the current request; raises ScimError for more than :data:`MAX_VISITS`.
+def count_visits(entries: int) -> None:
+    """Count members of groups, or entries of a user's lists, that the request goes through.
 
-    A failed operation of a bulk request counts too.
+    Each counts once for each comparison. A failed operation of a bulk request counts too.
+    Raises ScimError for more than :data:`MAX_VISITS`.
     """
-    _visits.set(_visits.get() + members)
+    _visits.set(_visits.get() + entries)
     if _visits.get() > MAX_VISITS:
-        detail = "The request goes through too many members of groups; send fewer operations."
+        detail = "The request goes through too many entries of lists; send fewer operations."
         raise ScimError(413, detail)
 
 
@@ -92,9 +93,14 @@ def check_expression(text: str) -> None:
     if len(text) > MAX_EXPRESSION:
         detail = f"A filter or path has at most {MAX_EXPRESSION} characters."
         raise ScimError(400, detail, scim_type="invalidFilter")
-    if len(COMPARISON.findall(QUOTED.sub("", text))) > MAX_COMPARISONS:
+    if count_comparisons(text) > MAX_COMPARISONS:
         detail = f"A filter or path has at most {MAX_COMPARISONS} comparisons."
         raise ScimError(400, detail, scim_type="invalidFilter")
+
+
+def count_comparisons(text: str) -> int:
+    """How many comparisons a filter or a path has."""
+    return len(COMPARISON.findall(QUOTED.sub("", text)))
 
 
 def check_names(**texts: str) -> None:

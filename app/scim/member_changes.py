@@ -41,7 +41,8 @@ def apply(group: Group, patch_op: PatchOp[Group]) -> bool:
             is_changed |= _remove(group, run)
             continue
         operations = [_joined(run)] if kind is Kind.ADD else run
-        bounds.count_visits(len(operations) * len(group.members or ()))
+        comparisons = sum(bounds.count_comparisons(str(one.path)) or 1 for one in operations)
+        bounds.count_visits(comparisons * len(group.members or ()))
         is_changed |= patch_op.model_copy(update={"operations": operations}).patch(group)
     return is_changed
 

@@ -12,7 +12,6 @@ from app.scim.errors import invalid_value
 from app.scim.people import PersonRow
 from app.scim.resources import UserResource
 
-MAX_EMAILS = 100  # of a user
 MAX_ATTRIBUTES = 32 * 1024  # bytes of JSON of a user, so that a page of users stays small
 OWN = ("id", "meta", "userName", "externalId", "roles", "groups", "password")
 """Attributes that are not stored as they are sent; a password is not stored at all."""
@@ -72,7 +71,7 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
     """What a resource says about a person; what is ``known`` was checked or is older than a check.
 
     A long first or last name is cut and logged. Raises ScimError for a user name or an id that is
-    empty or too long, a bad address, control characters, too many emails, or too much in all.
+    empty or too long, a bad address, control characters, or too much in all.
     """
     known = known or {}
     attributes = resource.model_dump()
@@ -101,8 +100,6 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
         and attributes["emails"] != known.get("emails")
     ):
         raise invalid_value("emails: this is not a valid e-mail address.")
-    if len(attributes.get("emails") or ()) > MAX_EMAILS:
-        raise invalid_value(f"A user has at most {MAX_EMAILS} emails.")
     if json_text.size(attributes) > MAX_ATTRIBUTES:
         raise invalid_value(f"A user has at most {MAX_ATTRIBUTES} bytes of JSON.")
     return person
