@@ -23,6 +23,7 @@ from tests.core.http.serving import (
 from tests.running.serving import wait_until
 
 EACH = 60
+MIB = 1024 * 1024
 POST = b"POST /first" + HEADERS
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
 CODED = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
@@ -146,6 +147,30 @@ class TestSlowClients:
         record_property("p99_ms", round(p99 * 1000))
         assert p99 < 0.2
         for client in slow + unread:
+            client.close()
+
+    def test_that_stop_in_large_uploads_cost_others_nothing(self, server):
+        """49 of 50 MiB of each import arrive, for which nobody has shown a credential."""
+        head = b"POST /v1/imports" + HEADERS + b"Content-Length: %d\r\n\r\n" % (50 * MIB)
+        uploads = [server.connect(head) for _ in range(8)]
+        kept = server.connect()
+        (worker,) = server.workers
+        before = worker.memory_info().rss
+
+        with ThreadPoolExecutor(8) as threads:
+            sending = [threads.submit(one.sendall, bytes(49 * MIB)) for one in uploads]
+            seconds = []
+            while len(seconds) < 200 or not all(one.done() for one in sending):
+                started = time.perf_counter()
+                kept.sendall(SMALL)
+                assert answer(kept)[1] == b"/small"
+                with server.connect(SMALL) as client:
+                    assert answer(client)[1] == b"/small"
+                seconds.append(time.perf_counter() - started)
+
+        assert sorted(seconds)[int(0.99 * len(seconds))] < 0.2
+        assert worker.memory_info().rss - before < 16 * MIB
+        for client in (*uploads, kept):
             client.close()
 
     def test_are_closed_where_they_are_silent(self, tmp_path):
