@@ -12,7 +12,9 @@ from tests.concurrency import at_once
 from tests.database import execute, query, rows
 from tests.factories import create_limits, limit_flag
 from tests.scim.directory import (
+    BULK,
     GROUP,
+    PATCH_OP,
     USER,
     add_members,
     as_members,

@@ -8,7 +8,7 @@ from app.connections.models import ScimRequest
 from app.scim.models import ScimUser
 from app.users.models import User
 from tests.database import row, rows
-from tests.scim.directory import ERROR, GROUP, USER, patch_body, replace
+from tests.scim.directory import BULK, ERROR, GROUP, USER, patch_body, replace
 
 CUSTOM = "urn:ietf:params:scim:schemas:extension:custom:2.0:User"
 
