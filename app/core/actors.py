@@ -13,11 +13,11 @@ LONGEST_NAME = 64  # characters
 class Actor:
     """``id`` is shown in rows and in the audit trail.
 
-    It is a user's id, ``platform:<sub>``, ``key:<key id>``, ``system:`` with ``idp``, ``email``,
-    ``job`` or ``webhooks``, ``scim:<connection id>``, or ``cli:`` with the name of the operating
-    system's user. ``role`` is the role of a tenant's credential (``admin`` for an API key). It is
-    None for platform credentials, the system and commands, to which the role hierarchy does not
-    apply.
+    The id is one of: a user's id, ``platform:<sub>``, ``key:<key id>``, ``scim:<connection id>``,
+    ``system:idp``, ``system:email``, ``system:job``, ``system:webhooks``, or ``cli:<name of the
+    operating system's user>``. ``role`` is the role of a tenant's credential; an API key has
+    ``admin``. Platform credentials, SCIM connections, the system and commands have the role None:
+    the role hierarchy does not apply to them.
     """
 
     id: str
@@ -29,18 +29,18 @@ class Actor:
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is a superadmin or a platform key. Tenants must not see its id."""
+        """Whether this is a superadmin, a platform key or a command. Hide the id from tenants."""
         return self.is_platform and not self.id.startswith(("system:", "scim:"))
 
 
 def system_user() -> str:
-    """The name of the operating system's user, or the user id if it has no name.
+    """The name of the operating system's user, or the numeric user id if there is no name.
 
-    It has at most :data:`LONGEST_NAME` characters. Those that cannot be printed become ``?``.
+    A longer name is cut to :data:`LONGEST_NAME` characters. Unprintable characters become ``?``.
     """
     try:
         name = getpass.getuser()
-    except (KeyError, ImportError, OSError):  # before Python 3.13 KeyError or ImportError
+    except (KeyError, ImportError, OSError):  # Python before 3.13 raises KeyError or ImportError
         name = str(os.getuid())
     return "".join(one if one.isprintable() else "?" for one in name[:LONGEST_NAME])
 

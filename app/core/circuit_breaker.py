@@ -7,7 +7,7 @@ import time
 
 
 class Breaker:
-    """After a failure, only one thread per ``pause`` seconds may call the server."""
+    """After a failure no thread may call the server for ``pause`` seconds; then one thread may."""
 
     def __init__(self, pause: float) -> None:
         self.pause = pause
@@ -17,7 +17,7 @@ class Breaker:
         self._lock = threading.Lock()
 
     def permits(self) -> bool:
-        """Whether this thread may call; a thread that may try keeps trying until it fails."""
+        """Whether this thread may call. While the breaker is open, one thread at a time may."""
         if not self._is_failing:
             return True
         with self._lock:
@@ -27,7 +27,7 @@ class Breaker:
             return self._trier == me
 
     def note_failure(self) -> None:
-        """Open the breaker."""
+        """Open the breaker: from now on :meth:`permits` refuses threads."""
         with self._lock:
             self._is_failing, self._trier = True, None
             self._next_try = time.monotonic() + self.pause

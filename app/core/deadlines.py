@@ -1,7 +1,7 @@
-"""A time limit for a whole request to another service.
+"""A time limit for a request to another service, from its start to the end of its answer.
 
-Time-outs of sockets are not enough: a server that sends one byte at a time meets them. So a timer
-shuts the socket of the request down, which ends a thread's wait.
+A socket's time-out is not enough: it starts again with every byte that the server sends. So a timer
+shuts down the socket of the request. The thread that waits for the socket then gets an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 
 class TooSlow(Exception):
-    """The time of a request is over."""
+    """A request has exceeded its time limit."""
 
 
 class _Exchange:
@@ -40,7 +40,7 @@ _exchange: ContextVar[_Exchange | None] = ContextVar("exchange", default=None)
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Run the block; raises TooSlow where a request in it takes longer."""
+    """Run the block; raises TooSlow if its requests take longer than ``seconds`` together."""
     exchange = _Exchange()
     timer = threading.Timer(seconds, exchange.end)
     timer.daemon = True
@@ -59,7 +59,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 class _WatchedConnection(HTTPConnection):
-    """A connection that tells the exchange which socket it uses."""
+    """A connection that stores its socket in the current exchange, so the timer can end it."""
 
     def connect(self) -> None:
         super().connect()
@@ -89,4 +89,4 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
 
 
 POOLS = {"http": _Pool, "https": _TlsPool}
-"""For the ``pool_classes_by_scheme`` of a pool manager, whose requests :func:`limited` then ends."""
+"""The value for a pool manager's ``pool_classes_by_scheme``; :func:`limited` needs these pools."""

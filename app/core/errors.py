@@ -1,9 +1,9 @@
 """The errors that services raise, and their two JSON bodies.
 
-Each is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
+Every error is an :class:`AppError`. A failed validation (:class:`Invalid`) is answered with
 FastAPI's body, ``{"detail": [{type, loc, msg, input, ctx?}, …]}``. Any other error is answered with
 ``{"detail": "sentence"}``, and with ``"code": "snake_case"`` where the status alone is ambiguous.
-Each code is a class, which the routes that can raise it name in ``@blp.raises``.
+Each code has a class of its own. A route names the classes that it can raise in ``@blp.raises``.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 Location = Sequence[str | int]
 Entry = dict[str, Any]
-"""One entry of a 422's ``detail``: type, loc, msg, input and perhaps ctx."""
+"""One entry of a 422's ``detail``: type, loc, msg, input and optionally ctx."""
 
 
 class AppError(Exception):
     """An error that the client can act on.
 
-    ``status`` is its HTTP status, and ``detail`` its sentence unless one is given.
+    A subclass sets ``status``, the HTTP status, and ``detail``, the default sentence of the body.
     """
 
     status = 500
     code: str | None = None
     detail = "Error"
     keys: Mapping[str, Mapping[str, Any]] = {}
-    """For the OpenAPI document: further keys of the body -> their JSON Schemas."""
+    """Further keys of the body, each with its JSON Schema, for the OpenAPI document."""
 
     def __init__(
         self, detail: str | None = None, *, headers: Mapping[str, str] | None = None
@@ -52,7 +52,7 @@ class BadRequest(AppError):
 
 
 class Unauthenticated(AppError):
-    """401: no credential, or one that is not valid. Only the log names the ``reason``."""
+    """401: the credential is missing or not valid. Only the log shows the ``reason``."""
 
     status = 401
     detail = "Not authenticated"
@@ -69,23 +69,23 @@ class Forbidden(AppError):
 
 
 class PermissionDenied(Forbidden):
-    """The credential lacks the endpoint's permission, or that for a part of the request."""
+    """The credential lacks the endpoint's permission, or one that a part of the request needs."""
 
     code = "permission_denied"
     detail = "This needs a permission that the credential does not have."
 
 
 class ProviderField(Forbidden):
-    """A tenant's credential sets what only the platform writes."""
+    """A tenant's credential sets a field that only a platform credential can set."""
 
     code = "provider_field"
     detail = "Only a platform credential can change the provider's fields."
 
 
 class NotFound(AppError):
-    """404: no such row, or none that the credential can see.
+    """404: the row does not exist, or the credential cannot see it.
 
-    The answers of the contract's nine operations have no ``code``.
+    The answers of the nine operations in the interface document have no ``code``.
     """
 
     status = 404
@@ -94,7 +94,7 @@ class NotFound(AppError):
     @staticmethod
     @cache
     def of(what: type | str) -> type[NotFound]:
-        """The error whose code says what was not found: a model, or its name in snake_case."""
+        """The error with the code ``<name>_not_found``; ``what`` is a model or such a name."""
         name = what if isinstance(what, str) else getattr(what, "resource_name", what.__name__)
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
         return type("RowNotFound", (NotFound,), {"code": f"{words}_not_found"})
@@ -107,13 +107,13 @@ class Conflict(AppError):
 
 
 class TooLarge(AppError):
-    """413: the body is larger than what is read from its sender."""
+    """413: the body is larger than the service reads from this sender."""
 
     status = 413
 
 
 class UnsupportedMediaType(AppError):
-    """415: the body is of another type than the endpoint takes."""
+    """415: the endpoint does not accept the body's Content-Type."""
 
     status = 415
 
@@ -136,7 +136,7 @@ class Unavailable(AppError):
 
 
 class DatabaseUnavailable(Unavailable):
-    """PostgreSQL does not answer, or the transaction lost a race too often."""
+    """PostgreSQL did not answer in time, or each attempt had a conflict with a transaction."""
 
     code = "database_unavailable"
     detail = "The database is not available."
@@ -145,7 +145,7 @@ class DatabaseUnavailable(Unavailable):
 class Invalid(AppError):
     """422: FastAPI's ``HTTPValidationError``.
 
-    Build the entries with :func:`error` or :func:`value_error`, or by :mod:`app.core.validation.messages`.
+    :func:`error`, :func:`value_error` and :mod:`app.core.validation.messages` build the entries.
     """
 
     status = 422
@@ -163,7 +163,7 @@ def error(
     value: object = None,
     ctx: Mapping[str, Any] | None = None,
 ) -> Entry:
-    """One entry, its keys in pydantic's order."""
+    """One entry; its keys are in pydantic's order."""
     entry = {"type": type_, "loc": list(loc), "msg": msg, "input": value}
     if ctx is not None:
         entry["ctx"] = dict(ctx)
@@ -171,10 +171,10 @@ def error(
 
 
 def value_error(loc: Location, reason: str, value: object = None) -> Entry:
-    """The entry of a value that violates our own rule, in pydantic's form of a ValueError."""
+    """The entry for a value that breaks a rule of this service, as pydantic's ``value_error``."""
     return error(loc, "value_error", f"Value error, {reason}", value, {"error": {}})
 
 
 def first_line(fault: Exception) -> str:
-    """The first line of an error's message; for SQLAlchemy's errors, of the database's message."""
+    """The first line of an error's message. For a SQLAlchemy error it is the database's message."""
     return str(getattr(fault, "orig", None) or fault).strip().partition("\n")[0]

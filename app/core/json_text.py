@@ -1,6 +1,6 @@
-"""JSON by orjson, or by the standard library for what orjson cannot do (integers beyond 64 bits).
+"""JSON by orjson. The standard library takes over for values that orjson refuses or changes.
 
-Request bodies are parsed by :mod:`app.core.http.parser`.
+Such a value is an integer beyond 64 bits. :mod:`app.core.http.parser` parses request bodies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json: TypeAlias = Any
 """A JSON value: a dict, list, text, number, boolean or None."""
 
 TO_ZEROS = bytes.maketrans(b"123456789", b"000000000")
-LARGE = b"0" * 19  # digits; orjson reads an integer beyond 64 bits as a float
+LARGE = b"0" * 19  # 19 digits; orjson reads a longer integer, beyond 64 bits, as a float
 
 
 def dumps(value: object) -> bytes:
@@ -38,15 +38,15 @@ def dumps_text(value: object) -> str:
 
 
 def size(value: object) -> int:
-    """The length of the value's compact UTF-8 JSON in bytes. It is fast for every value.
+    """The length in bytes of the value's compact UTF-8 JSON. Also fast for integers beyond 64 bits.
 
-    Raises ValueError for a lone surrogate and for what JSON does not have.
+    Raises ValueError for a lone surrogate and for types that JSON does not have.
     """
     return len(to_json(value))
 
 
 def loads(text: str) -> Any:
-    """The value of a JSON column."""
+    """Parse the text of a JSON column."""
     encoded = text.encode()
     if LARGE in encoded.translate(TO_ZEROS):
         return json.loads(text)
@@ -57,7 +57,7 @@ def loads(text: str) -> Any:
 
 
 def differs(old: object, new: object) -> bool:
-    """Whether two values differ as stored: ``True``, ``1`` and ``1.0`` are three values."""
+    """Whether two values differ when stored; ``True``, ``1`` and ``1.0`` do, unlike in Python."""
     if type(old) is not type(new) or old != new:
         return True
     return isinstance(old, dict | list) and dumps(old) != dumps(new)

@@ -1,9 +1,9 @@
 """Requests to other services, with limits on time and size.
 
-Addresses that tenants or messages supply are requested by :func:`guarded`, which connects to public
-addresses only. It resolves the name once, checks the address and connects to it, so that a second
-answer of the name server changes nothing (requests-hardened does this). The operator's own
-addresses are requested by :data:`OPERATOR`, without that guard.
+Use :func:`guarded` for URLs that tenants or messages supply. Its client connects to public
+addresses only. It resolves a host name once, checks the IP address and connects to that address
+(requests-hardened does this). So a second answer of the name server has no effect. Use
+:data:`OPERATOR` for URLs that the operator configures; that client connects to any address.
 
 TLS certificates are verified against the system's certificate authorities.
 """
@@ -27,14 +27,14 @@ from requests_hardened.ip_filter_adapter import IPFilterAdapter
 from app.core.deadlines import POOLS, TooSlow, limited
 
 USER_AGENT = "controlplane"
-KEPT_HOSTS, KEPT_CONNECTIONS = 100, 5  # whose connections are used again, and how many of each
+KEPT_HOSTS, KEPT_CONNECTIONS = 100, 5  # hosts in the connection pool, and connections to each
 PUBLIC_ONLY = "only public addresses are allowed"
 NOT_PUBLIC = (ip_network("::/96"), ip_network("::ffff:0:0:0/96"), ip_network("fec0::/10"))
 """Networks that requests-hardened does not refuse."""
 
 
 class FetchFailed(Exception):
-    """``status`` is the answer's status if it is not 200; None without a complete answer."""
+    """``status`` is the status of a complete answer other than 200; otherwise None."""
 
     def __init__(self, reason: str, status: int | None = None) -> None:
         super().__init__(reason)
@@ -42,12 +42,12 @@ class FetchFailed(Exception):
 
 
 class AddressRefused(FetchFailed):
-    """The address is not a public one, or the scheme is not https."""
+    """The URL is malformed, or its scheme or its address is not allowed."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A complete answer. ``body`` has at most as many bytes as were asked for."""
+    """An answer. ``is_cut``: ``body`` is only the beginning, because it exceeded ``max_bytes``."""
 
     status: int
     headers: Mapping[str, str]
@@ -56,10 +56,10 @@ class Answer:
 
 
 class Outgoing:
-    """A client, for any thread. Connections are used again; cookies are refused.
+    """An HTTP client that all threads can share. It reuses connections and refuses cookies.
 
-    ``only_public`` refuses addresses that are not public, schemes other than https, and redirects.
-    ``proxy`` gets the address, and not the name, of the host to connect to.
+    ``only_public`` refuses private addresses and schemes other than https, and follows no redirect.
+    The ``proxy`` then gets the IP address of the host, not its name.
     """
 
     def __init__(self, *, only_public: bool, proxy: str = "", environment: bool = False) -> None:
@@ -89,8 +89,8 @@ class Outgoing:
     ) -> Answer:
         """Send one request; raises FetchFailed if there is no answer within ``timeout`` seconds.
 
-        The time includes all but the search for the host's address. The body of the answer is read
-        up to ``max_bytes``.
+        The time-out does not interrupt the DNS look-up. At most ``max_bytes`` of the answer's body
+        are returned.
         """
         if self.only_public:
             check_url(url)
@@ -121,7 +121,7 @@ class Outgoing:
     def fetch(
         self, url: str, *, timeout: float, max_bytes: int, follow_redirects: bool = False
     ) -> bytes:
-        """The body of a 200 answer; raises FetchFailed."""
+        """GET the body; raises FetchFailed if the status is not 200 or the body is too large."""
         answer = self.send(
             "GET", url, timeout=timeout, max_bytes=max_bytes, follow_redirects=follow_redirects
         )
@@ -138,18 +138,18 @@ class Outgoing:
 
 
 def guarded() -> Outgoing:
-    """For addresses that tenants or messages supply.
+    """The client for URLs that tenants or messages supply.
 
-    ``WEBHOOK_ALLOW_PRIVATE=1`` turns the guard off, and ``WEBHOOK_PROXY`` names a proxy.
+    ``WEBHOOK_ALLOW_PRIVATE=1`` allows private addresses. ``WEBHOOK_PROXY`` names a proxy.
     """
     client: Outgoing = current_app.extensions["guarded_outgoing"]
     return client
 
 
 def check_url(url: str, *, only_public: bool = True) -> None:
-    """Raise AddressRefused for a URL that is wrong by itself, whatever address its host has.
+    """Raise AddressRefused for a URL that is not allowed. Host names are not resolved.
 
-    With ``only_public`` it must be https, and an address as its host must be public.
+    With ``only_public`` the scheme must be https. If the host is an IP address, it must be public.
     """
     try:
         parts = urlsplit(url)
@@ -168,7 +168,7 @@ def check_url(url: str, *, only_public: bool = True) -> None:
 
 
 def is_public(host: str) -> bool:
-    """Whether the host is a public address; True for a name, which must be resolved."""
+    """Whether the host is a public IP address. True for a name other than localhost."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -179,9 +179,9 @@ def is_public(host: str) -> bool:
 
 
 class _Adapter(HTTPAdapter):
-    """requests' adapter with watched connections and one TLS context for all of them.
+    """requests' adapter with watched connections, which share one TLS context.
 
-    Without it each connection would read the certificate authorities again, which takes 20 ms.
+    Otherwise each connection would read the certificate authorities again, which takes 20 ms.
     """
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class _Adapter(HTTPAdapter):
 
 
 class _PublicAdapter(IPFilterAdapter, _Adapter):
-    """Connects to the address that the name has now, if that address is public."""
+    """Resolves the host name, and connects to the IP address if it is public."""
 
     def __init__(self) -> None:
         super().__init__(is_https_proto=True)  # type: ignore[call-arg]  # its types are unknown
@@ -224,14 +224,14 @@ class _PublicAdapter(IPFilterAdapter, _Adapter):
 
 
 def _reason(fault: BaseException) -> str:
-    """The type of the innermost cause, without values such as addresses."""
+    """The type of the innermost cause. The message is left out, as it can contain addresses."""
     inner = fault.args[0] if fault.args else None
     while isinstance(inner, BaseException):
-        reason = getattr(inner, "reason", None)  # a text for faults of TLS
+        reason = getattr(inner, "reason", None)  # for a TLS error it is a text
         fault = reason if isinstance(reason, BaseException) else inner
         inner = fault.args[0] if fault.args else None
     return type(fault).__name__
 
 
 OPERATOR = Outgoing(only_public=False, environment=True)
-"""For the operator's own addresses; uses the proxies of the environment."""
+"""The client for URLs that the operator configures. ``HTTPS_PROXY`` and the like apply to it."""

@@ -1,7 +1,7 @@
-"""The Redis client of requests.
+"""The Redis client that requests use.
 
-When Redis does not answer, one thread tries again every :data:`PAUSE` seconds. All other calls fail
-at once, so at most one request waits for the time-out.
+After Redis has failed to answer, one thread tries it again every :data:`PAUSE` seconds. Until it
+answers, all other calls fail at once, so only one request at a time waits for the time-out.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ PAUSE = 5.0
 
 
 class OneTry(Retry):
-    """redis-py's retry policy: one attempt, and none while the breaker is open."""
+    """A retry policy of redis-py: one attempt per call, and none while the breaker refuses it."""
 
     def __init__(self, breaker: Breaker) -> None:
         super().__init__(NoBackoff(), 0)
         self._breaker = breaker
 
     def __deepcopy__(self, memo: object) -> OneTry:
-        return self  # redis-py copies it for each connection; all share the breaker
+        return self  # redis-py copies the policy for each connection; all must share the breaker
 
     def call_with_retry(
         self, do: Callable[[], Any], fail: Callable[..., Any], *args: Any, **options: Any
     ) -> Any:
-        """``do()``; raises redis' ConnectionError at once while the breaker is open."""
+        """Call ``do()``. Raises redis' ConnectionError at once if the breaker refuses."""
         if not self._breaker.permits():
             raise Unreachable("Redis did not answer a moment ago.")
         try:
@@ -48,7 +48,7 @@ class OneTry(Retry):
 
 @cache
 def request_client(url: str, timeout: float) -> Redis:
-    """The client for requests: each call returns or fails within ``timeout`` seconds."""
+    """The client for requests. Connecting and answering may take ``timeout`` seconds each."""
     return Redis.from_url(
         url,
         socket_timeout=timeout,

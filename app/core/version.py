@@ -1,5 +1,5 @@
-"""The version of the service and of its API, as CHANGELOG.md has it (Semantic Versioning)."""
+"""The version of the service and of its API (Semantic Versioning), the same as in CHANGELOG.md."""
 
 VERSION = "2.0.0"
 HEADER = "X-API-Version"
-"""The header of each answer that names the version."""
+"""The header that names the version. Every answer has it."""

@@ -1,4 +1,4 @@
-"""Delete many rows in small batches, so that no other transaction waits long for one of them."""
+"""Deletes many rows in small batches, so that other transactions never wait long for a lock."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ BATCH = 500  # rows
 
 
 def delete_in_batches(delete: Callable[[int], int]) -> int:
-    """Call ``delete`` with a number of rows until it deletes fewer; the number of all of them.
+    """Call ``delete(BATCH)`` until it deletes fewer than BATCH rows; returns the total.
 
-    Each call has a transaction of its own in the platform's scope.
+    Each call runs in its own transaction, in the platform's scope.
     """
     total, deleted = 0, BATCH
     while deleted >= BATCH:

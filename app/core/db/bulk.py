@@ -1,7 +1,7 @@
-"""Statements over many rows, as arrays, and UPDATE of many rows.
+"""Statements that take many rows as arrays, and an UPDATE of many rows.
 
-Each column is sent as one array. So the text of the statement does not depend on the number of
-rows, and the statement can be prepared.
+Each column is sent as one array. So the text of the statement is the same for any number of rows,
+and the statement can be prepared.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ R = TypeVar("R", bound=Row)
 def rows_from_arrays(table: Table, names: Sequence[str], prefix: str = "") -> Select[Any]:
     """A SELECT of one row per array element, for ``insert(table).from_select(names, …)``.
 
-    The statement has one parameter per column: ``prefix`` and the column's name. Its value is an
-    array. :func:`as_arrays` makes these arrays.
+    The statement has one parameter per column, named ``prefix`` + the column's name. Its value is
+    an array. :func:`as_arrays` makes these arrays.
 
-    Each array is a subquery, whose length PostgreSQL does not know when it plans. Otherwise it would
-    plan the prepared statement anew each time, for the number of rows, which costs more than to run it.
+    Each array is in a subquery, so PostgreSQL does not know the array's length when it plans. If it
+    did, it would plan the prepared statement at each execution, which costs more than running it.
     """
     columns = [column(name, table.c[name].type) for name in names]
     arrays = []
@@ -40,7 +40,7 @@ def rows_from_arrays(table: Table, names: Sequence[str], prefix: str = "") -> Se
 
 
 def as_arrays(rows: Sequence[Mapping[str, object]]) -> dict[str, list[object]]:
-    """The columns of rows that all have the same keys; at least one row."""
+    """Turn rows into one array per column. There must be a row, and all must have the same keys."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -52,9 +52,9 @@ def update_rows(
     also: Callable[[Mapping[str, Any]], Mapping[str, object]] | None = None,
     conflicts: Conflicts | None = None,
 ) -> list[tuple[R, Change | None]]:
-    """:func:`app.core.db.queries.update_row` of each row with its values, by one statement.
+    """Do :func:`app.core.db.queries.update_row` for many rows, each with its values, by one UPDATE.
 
-    ``also`` gives the further columns that are set with a row's changed values.
+    ``also`` is called with a row's changed values, and returns further columns to set.
     """
     stamped = stamp(model, actor_id)
     results: list[tuple[R, Change | None]] = []

@@ -1,8 +1,8 @@
 """The settings of SQLAlchemy's engines, and the set-up of each new connection.
 
 There is one engine for the primary, and one for each replica. An engine owns a pool of connections.
-They are in psycopg2's autocommit mode, because :mod:`app.core.db.transactions` sends BEGIN and
-COMMIT itself.
+The connections use psycopg2's autocommit mode, because :mod:`app.core.db.transactions` itself sends
+BEGIN and COMMIT.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from app.core import json_text
 from app.core.circuit_breaker import Breaker
 from app.core.db.prepared import PREPARED, PreparedStatements
 
-GRACE = 2.0  # seconds beyond statement_timeout after which a server counts as frozen
-SLOW = 1.0  # seconds after which a failed connection attempt counts as "no answer"
-PAUSE = 1.0  # seconds during which only one thread tries a server that did not answer
-LISTED = ("host", "hostaddr", "port")  # libpq's parameters with a value for each host
-# A machine that is gone does not close its connections; this notices it after about five seconds.
+GRACE = 2.0  # seconds; a server that exceeds statement_timeout by more counts as frozen
+SLOW = 1.0  # seconds; an attempt to connect that fails later than this opens the breaker
+PAUSE = 1.0  # seconds of the breaker
+LISTED = ("host", "hostaddr", "port")  # libpq's parameters that list a value for each host
+# A machine that has failed does not close its connections. These settings detect it in about 5 s.
 DEAD_MACHINE = {
     "tcp_user_timeout": 5_000,  # milliseconds
     "keepalives_idle": 2,
@@ -45,32 +45,32 @@ DEAD_MACHINE = {
     "keepalives_count": 3,
 }
 BYTES = new_type((17,), "BYTES", lambda value, _: value and bytes.fromhex(str(value)[2:]))
-"""A ``bytea`` as bytes, which psycopg2 returns as a memoryview."""
+"""Reads ``bytea`` as bytes; psycopg2 itself would return a memoryview."""
 
 
 class Limits(NamedTuple):
-    """How many seconds a server may take."""
+    """Time limits of a server, in seconds."""
 
     connect: float
-    statement: float  # then the server cancels it
-    answer: float  # then the client closes the connection
+    statement: float  # a longer statement is cancelled by the server
+    answer: float  # if the server then does not answer, the client closes the connection
 
     @classmethod
     def of_primary(cls, config: Config) -> Limits:
-        """The configured ones."""
+        """The configured limits."""
         timeout = config.db_statement_timeout
         return cls(config.db_connect_timeout, timeout, timeout + GRACE)
 
     @classmethod
     def of_replicas(cls, config: Config) -> Limits:
-        """Short ones, because the primary then answers."""
+        """Short limits, because a read that exceeds them is repeated on the primary."""
         return cls(1.0, min(2.0, config.db_statement_timeout), 2.5)
 
 
 def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
-    """The options of one engine, as ``SQLALCHEMY_ENGINE_OPTIONS`` and ``SQLALCHEMY_BINDS`` have them.
+    """The options of one engine, for ``SQLALCHEMY_ENGINE_OPTIONS`` and ``SQLALCHEMY_BINDS``.
 
-    Where there are replicas, a thread of each process watches each server; it needs a connection.
+    With replicas, each process has a thread that watches this server. It needs one more connection.
     """
     timeout = int(limits.statement * 1000)
     return {
@@ -78,7 +78,7 @@ def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
         "pool_size": config.db_pool_size + bool(config.database_replica_urls),
         "max_overflow": 0,
         "pool_timeout": config.db_pool_timeout,
-        "pool_reset_on_return": None,  # a transaction ends before its connection goes back
+        "pool_reset_on_return": None,  # a transaction ends before its connection is returned
         "json_serializer": json_text.dumps_text,
         "json_deserializer": json_text.loads,
         "connect_args": {
@@ -91,7 +91,7 @@ def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
 
 
 class PooledConnection(connection):
-    """psycopg2's connection, with a limit on how long it waits for the server, or with None."""
+    """psycopg2's connection. It waits ``seconds`` for each answer; None means unlimited."""
 
     def __init__(self, dsn: str, *args: Any, seconds: float, **options: Any):
         self.seconds: float | None = seconds
@@ -101,10 +101,10 @@ class PooledConnection(connection):
 def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
     """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
 
-    A frozen server cannot apply ``statement_timeout`` itself, so the client stops waiting
+    A frozen server cannot apply ``statement_timeout`` itself. So the client stops waiting
     after ``limits.answer`` seconds.
     """
-    set_wait_callback(_wait)  # psycopg2 has one for the whole process
+    set_wait_callback(_wait)  # psycopg2 has one callback per process
     event.listen(engine, "do_connect", Connector(limits.connect, limits.answer))
 
     @event.listens_for(engine, "connect")
@@ -118,22 +118,22 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
 
     @event.listens_for(engine, "checkout")
     def check(opened: connection, *_: object) -> None:
-        """Replace a connection that was returned with an open transaction."""
+        """Replace a pooled connection if its last user left a transaction open."""
         if opened.get_transaction_status() != TRANSACTION_STATUS_IDLE:
             raise DisconnectionError
 
 
 def limit_connecting(engine: Engine, config: Config) -> None:
-    """Let an engine outside the pool try each host of its URL for ``DB_CONNECT_TIMEOUT``.
+    """Limit connecting to ``DB_CONNECT_TIMEOUT`` per host, for an engine that is not the service's.
 
-    Its statements, such as those of the migrations, are not limited.
+    The time of its statements, such as those of migrations, is not limited.
     """
     event.listen(engine, "do_connect", Connector(config.db_connect_timeout, None))
 
 
 @contextmanager
 def waiting_at_most(seconds: float, opened: connection) -> Iterator[None]:
-    """Limit how long a pool's connection waits for each answer in the block."""
+    """In the block, let a connection of a pool wait at most ``seconds`` for each answer."""
     limited = cast("PooledConnection", opened)
     usual, limited.seconds = limited.seconds, seconds
     try:
@@ -143,11 +143,11 @@ def waiting_at_most(seconds: float, opened: connection) -> Iterator[None]:
 
 
 class Connector:
-    """Opens an engine's connections, to the first host of its URL that accepts one.
+    """Opens an engine's connections, each to the first host of the URL that accepts it.
 
-    Each host is tried for ``seconds``. libpq itself would wait for a host that does not answer,
-    because psycopg2 has a wait callback. The host that accepted the last connection is tried first.
-    A connection then waits ``answer`` seconds for each answer; None is without a limit.
+    It tries each host for ``seconds``, and begins with the host that accepted the last connection.
+    (libpq cannot do this: with psycopg2's wait callback its ``connect_timeout`` has no effect.)
+    An open connection waits ``answer`` seconds for each answer; None means unlimited.
     """
 
     def __init__(self, seconds: float, answer: float | None) -> None:
@@ -159,7 +159,7 @@ class Connector:
     def __call__(
         self, dialect: Dialect, _: object, arguments: list[str], options: dict[str, Any]
     ) -> PooledConnection:
-        """SQLAlchemy's event ``do_connect``; OperationalError with the faults of all hosts."""
+        """Handle SQLAlchemy's ``do_connect``. OperationalError lists the errors of all hosts."""
         if not self._breaker.permits():
             raise psycopg2.OperationalError("PostgreSQL did not answer a moment ago.")
         started, faults = time.monotonic(), []
@@ -181,7 +181,7 @@ class Connector:
 
 
 def _each_host(options: Mapping[str, object]) -> list[dict[str, str]]:
-    """The parameters that differ between the hosts, for each of them."""
+    """For each host of the URL, the parameters that select this host."""
     listed = {name: str(options[name]).split(",") for name in LISTED if name in options}
     number = max(map(len, listed.values()), default=1)
     return [
@@ -193,8 +193,8 @@ def _each_host(options: Mapping[str, object]) -> list[dict[str, str]]:
 def _wait(opened: connection) -> None:
     """Wait as psycopg2's ``wait_select`` does, but raise OperationalError after the time limit.
 
-    psycopg2 closes a connection whose wait callback raises. It opens connections by this callback
-    too, and then ignores ``connect_timeout``.
+    If a wait callback raises, psycopg2 closes the connection. psycopg2 also uses the callback to
+    open connections, and then ignores ``connect_timeout``.
     """
     seconds = opened.seconds if isinstance(opened, PooledConnection) else None
     while (state := opened.poll()) != POLL_OK:

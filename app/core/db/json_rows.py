@@ -1,4 +1,4 @@
-"""Rows that are only written as JSON: ids stay text, and JSON columns are not parsed."""
+"""For rows that are only written as JSON: ids stay text, and JSON columns are not parsed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TYPES = (
 
 
 def open_cursor(connection: connection) -> cursor:
-    """A cursor of such rows; a list of 50 users takes 18 % less processor time with it.
+    """A cursor that returns UUIDs as ``str`` and JSON as :class:`orjson.Fragment`.
 
-    UUIDs are ``str``. JSON is :class:`orjson.Fragment`, which orjson writes as it is.
+    orjson copies a Fragment without parsing it. A list of 50 users takes 18 % less processor time.
     """
     opened = connection.cursor()
     for type_ in TYPES:

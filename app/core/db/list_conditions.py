@@ -1,4 +1,4 @@
-"""Conditions of lists besides equality: periods, and what a domain adds."""
+"""Conditions of lists other than equality: periods, and conditions that a domain builds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Condition:
 
     Build the clause once, with ``bindparam``, because it is part of the key under which the list's
     statements are cached. ``finds_ids`` says that the clause allows only a few ids, of one tenant.
-    Then one plan is best for all values, so the statement may be prepared, and the list adds no
-    condition for the tenant.
+    Then one plan is best for all values, so the statement may be prepared. The list then adds no
+    condition on the tenant.
     """
 
     clause: ColumnElement[bool]
@@ -32,9 +32,9 @@ TimeColumn = ColumnElement[datetime] | InstrumentedAttribute[datetime]
 
 
 def between(column: TimeColumn, since: datetime | None, until: datetime | None) -> list[Condition]:
-    """Conditions that ``column`` is at or after ``since`` and before ``until``.
+    """The conditions ``column >= since`` and ``column < until``.
 
-    A bound that is None adds no condition.
+    There is no condition for a bound that is None.
     """
     bounds = {f"{column.key}_since": since, f"{column.key}_until": until}
     return [

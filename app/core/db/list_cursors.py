@@ -1,4 +1,4 @@
-"""Cursors of lists: opaque texts that name the place of a row in a list's order."""
+"""Cursors of lists: opaque texts that contain the position of a row in a list."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def make_cursor(name: str, row: Any) -> str:
-    """An opaque, URL-safe text that names the place of ``row`` in the list ``name``."""
+    """An opaque, URL-safe text with the position of ``row`` in the list ``name``."""
     micros = (row.created_at - EPOCH) // MICROSECOND
     raw = micros.to_bytes(8) + UUID(str(row.id)).bytes + _mark(name)
     return base64.urlsafe_b64encode(raw).decode()
 
 
 def read_cursor(name: str, cursor: str) -> tuple[datetime, UUID]:
-    """The place that :func:`make_cursor` wrote for the same list; Invalid for any other text."""
+    """Return ``created_at`` and id from a cursor of the list ``name``; Invalid for other texts."""
     try:
         raw = base64.urlsafe_b64decode(cursor.encode("ascii"))
         if len(raw) != 27 or base64.urlsafe_b64encode(raw).decode() != cursor:
@@ -39,5 +39,5 @@ def read_cursor(name: str, cursor: str) -> tuple[datetime, UUID]:
 
 
 def _mark(name: str) -> bytes:
-    """Three bytes by which a cursor of another list is recognized."""
+    """Three bytes that differ between lists, so a cursor of another list is refused."""
     return hashlib.sha256(name.encode()).digest()[:3]

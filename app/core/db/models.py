@@ -1,4 +1,4 @@
-"""Base classes of the models: identity, timestamps, version, tenant ownership."""
+"""Base classes of the models, with id, timestamps, version and tenant."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from app.extensions import Model
 
 Moment = TIMESTAMP(timezone=True)
 UNBOUNDED = {"unbounded": True}
-"""The ``info`` of a column, never NULL, whose values can be large (see :mod:`app.core.db.pages`).
+"""Set it as ``info`` of a column that can have large values (see :mod:`app.core.db.pages`).
 
-The values of every other column are bounded where they are written; a row of them has at most about
-40 KiB.
+Such a column must not be NULL. The code that writes the other columns bounds their size, to about
+40 KiB per row in total.
 """
 
 
 def updated_index() -> Index:
-    """An index for ``updated_after=``. A BRIN index, unlike a B-tree, allows HOT updates.
+    """An index for ``updated_after=``. It is a BRIN index, because a B-tree prevents HOT updates.
 
-    With it an UPDATE takes as long as without one.
+    A BRIN index does not make an UPDATE slower.
     """
     settings = {"pages_per_range": 16, "autosummarize": True}
     return Index(None, "updated_at", postgresql_using="brin", postgresql_with=settings)
@@ -35,8 +35,8 @@ def updated_index() -> Index:
 class Row(Model):
     """A table with an id (UUIDv7), timestamps and a version.
 
-    ``version`` starts at 1 and grows by one with each change; it is the ETag. Rows are immutable
-    (see :class:`app.extensions.Record`); :mod:`app.core.db.queries` writes changes.
+    ``version`` starts at 1 and grows by one with each change. It is the ETag. Rows in Python are
+    immutable (see :class:`app.extensions.Record`). :mod:`app.core.db.queries` writes changes.
     """
 
     __abstract__ = True
@@ -48,10 +48,10 @@ class Row(Model):
 
 
 class TenantRow(Row):
-    """A row of one tenant: keyed ``(tenant_id, id)``, with a plain index on ``id``.
+    """A row of one tenant: primary key ``(tenant_id, id)``, and an index on ``id``.
 
-    Unique and foreign keys of a subclass begin with ``tenant_id`` too, so no row can point
-    into another tenant. The migration forces row-level security on the table.
+    Unique and foreign keys of a subclass must begin with ``tenant_id`` too. So no row can refer to
+    a row of another tenant. The migration must force row-level security on the table.
     """
 
     __abstract__ = True
@@ -65,14 +65,14 @@ class TenantRow(Row):
 
     @classmethod
     def constraints(cls) -> tuple[SchemaItem, ...]:
-        """The table's own indexes and constraints; a subclass lists them here."""
+        """The further indexes and constraints of the table. A subclass overrides this."""
         return ()
 
 
 class OrganizationRow(TenantRow):
     """A tenant's row with a copy of the tenant's ``idp_org_id``.
 
-    The composite foreign key makes PostgreSQL update the copies when ``idp_org_id`` changes.
+    When the tenant's ``idp_org_id`` changes, the composite foreign key updates the copies.
     """
 
     __abstract__ = True
@@ -92,7 +92,7 @@ class OrganizationRow(TenantRow):
 
 
 class Attributed:
-    """Who created and who last changed the row: an actor's id, see :mod:`app.core.actors`."""
+    """The ids of the actors who created and last changed the row, see :mod:`app.core.actors`."""
 
     created_by_user_id: Mapped[str] = mapped_column(Text)
     updated_by_user_id: Mapped[str] = mapped_column(Text)

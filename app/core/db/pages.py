@@ -4,13 +4,13 @@ A client that reads from the first page to the last gets each row that existed a
 once, even if rows are inserted meanwhile. Only rows that are deleted, or no longer match the
 filters, can be absent.
 
-A page has fewer rows than asked for if they would exceed :data:`MAX_BYTES`; it has at least one.
-What a row holds is bounded where it is written, except in columns marked
-:data:`~app.core.db.models.UNBOUNDED`. The statement of a list leaves out long values of these
-columns, so its result is bounded too. If it has left out any, a second statement reads the sizes of
-the rows, and a third one as many whole rows as fit. So lists measure only what is unbounded, and
-only where it is large: 50 users take PostgreSQL 85 µs. The plain statement takes 81, one that adds
-up the sizes of all rows with window functions 165.
+If the rows of a page exceed :data:`MAX_BYTES`, the page has fewer rows, but at least one. Only
+columns marked :data:`~app.core.db.models.UNBOUNDED` can have large values. The statement of a list
+returns NULL for large values of these columns, so the size of its result is bounded. If there is
+such a NULL, a second statement reads the sizes of the rows. A third one reads as many complete rows
+as fit. So a page without large values needs one statement, which takes PostgreSQL 85 µs for 50
+users. Without the check for large values it would take 81 µs, and with window functions that add
+up the sizes of all rows 165 µs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from app.core.db.statements import Statement
 from app.extensions import Model
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
-MAX_BYTES = 8 * 1024 * 1024  # of the unbounded columns of a page, and of its JSON
+MAX_BYTES = 8 * 1024 * 1024  # limit for the unbounded columns of a page, and for its JSON
 
 
 class ListOrder(StrEnum):
@@ -59,9 +59,9 @@ class ListOrder(StrEnum):
 
 @dataclass(frozen=True)
 class Paging:
-    """Which rows of a list are wanted, and in which order; the same for every list.
+    """The parameters that every list has: which rows are wanted, and in which order.
 
-    The period includes ``created_after`` and ``updated_after`` and excludes ``created_before``.
+    ``created_after`` and ``updated_after`` are included in the period, ``created_before`` is not.
     ``as_json``: the rows are only written as JSON (see :mod:`app.core.db.json_rows`).
     """
 
@@ -79,9 +79,9 @@ FIRST_PAGE = Paging()
 
 @dataclass(frozen=True)
 class Page:
-    """One page of rows of the list ``name``; ``next_cursor`` is None on the last one.
+    """One page of rows of the list ``name``. ``next_cursor`` is None on the last page.
 
-    A list without a name has no further pages, so it is never cut.
+    A list without a name has one page only, which is never cut.
     """
 
     items: Sequence[Any]
@@ -98,8 +98,8 @@ class Page:
 class _Statements(NamedTuple):
     """The statements of a list with one combination of filters."""
 
-    rows: Statement  # with NULL for long values of the unbounded columns
-    sizes: Statement  # of the unbounded columns of each row
+    rows: Statement  # NULL stands for large values of the unbounded columns
+    sizes: Statement  # for each row, the bytes of its unbounded columns
     whole_rows: Statement
     unbounded: tuple[str, ...]
 
@@ -114,14 +114,14 @@ def paginate(
     further: tuple[Label[Any], ...] = (),
     has_one_plan: bool = False,
 ) -> Page:
-    """One page of at most ``paging.limit`` rows of ``model``, ``without`` some columns.
+    """One page of at most ``paging.limit`` rows of ``model``.
 
-    Each row also has the columns ``further``. Build these once, at import.
-    ``equal`` gives columns and the values that they must have. All ``conditions`` must hold too.
-    With ``tenant_id``, only rows of that tenant are in the list. ``has_one_plan`` says that one plan
+    Columns in ``without`` are not read. Those in ``further`` are added; build them once, at import.
+    ``equal`` maps columns to the values that they must have. All ``conditions`` must hold too.
+    With ``tenant_id``, the list has only rows of that tenant. ``has_one_plan`` says that one plan
     is best for all values of ``equal``: each column is a key or has no index. Then the statement is
-    prepared; otherwise its plan depends on how many rows have the values. Raises Invalid at
-    ``["query", "cursor"]`` for a cursor that is not of this list and order.
+    prepared. Otherwise the best plan depends on how many rows have the values. Raises Invalid at
+    ``["query", "cursor"]`` for a cursor of another list or order.
     """
     table, equal = model.__table__, dict(equal or {})
     conditions += tuple(_in_period(table, paging))
@@ -162,7 +162,7 @@ def paginate(
 
 
 def _in_period(table: Table, paging: Paging) -> list[Condition]:
-    """Rows of a table without ``updated_at`` never change after their creation."""
+    """The conditions for the period. Rows of a table without ``updated_at`` never change."""
     created_after = paging.created_after
     changed = []
     if "updated_at" in table.c:
@@ -188,11 +188,11 @@ def _list(
 ) -> _Statements:
     """The statements for one combination of filters.
 
-    ``given`` are the names of all values. ``longest`` are the most bytes of the unbounded columns
-    of a row that is read at once.
+    ``given`` has the names of all values. ``longest`` is the largest size in bytes of a row's
+    unbounded columns that the first statement returns.
 
-    The usual limit is part of the statement: PostgreSQL plans one with an unknown limit anew each
-    time, which takes longer than to run it where the table has partitions.
+    The default limit is a constant in the statement. If it were a parameter, PostgreSQL would plan
+    at each execution. For a table with partitions, planning takes longer than running.
     """
     place = (table.c.created_at, table.c.id)
     page = select().where(*(table.c[name] == bindparam(name) for name in equal), *clauses)

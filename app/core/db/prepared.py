@@ -1,13 +1,13 @@
-"""Prepared statements: a statement that a connection runs often is prepared there.
+"""Prepared statements: a connection prepares each statement that it runs often.
 
-PostgreSQL then parses it once, and after some executions it usually keeps one plan. This saves a
-third to a half of PostgreSQL's work, and the service answers a third more requests per second. The
-rules are psycopg 3's: a statement is prepared at use number :data:`THRESHOLD`. A connection has at
-most :data:`MAX_PREPARED`; for a further one it deallocates the least recently used.
+PostgreSQL parses a prepared statement once, and after some executions it usually reuses one plan.
+This saves a third to a half of PostgreSQL's work, and the service answers a third more requests per
+second. The rules are psycopg 3's: a statement is prepared at its use number :data:`THRESHOLD`. A
+connection has at most :data:`MAX_PREPARED`; the least recently used one is deallocated first.
 
-Behind a transaction pooler such as PgBouncer each transaction may meet another server process, so
-nothing is prepared there. Each transaction asks for the server's process id, in the statement that
-authenticates or sets the scope, and ``note_server`` compares it with the connection's.
+Behind a transaction pooler such as PgBouncer, each transaction may get another server process, so
+nothing is prepared. To detect a pooler, the statement that authenticates or sets the scope returns
+the server's process id. ``note_server`` compares it with that of the connection's start.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from app.core.db.statements import Statement
 
 THRESHOLD = 5  # uses on one connection
-DEFERRAL = 1000  # further uses before the next attempt, after a message that prepares has failed
-MAX_PREPARED = 200  # statements per connection; PostgreSQL keeps about 10 KB for each
-MAX_COUNTED = 1000
-NAME_LENGTH = 50  # PostgreSQL cuts names after 63 bytes, and the number must stay
-PREPARED = "prepared_statements"  # the key in ``info`` of the pool's connection
+DEFERRAL = 1000  # uses until the next attempt to prepare, after one has failed
+MAX_PREPARED = 200  # statements per connection; each takes about 10 KB in PostgreSQL
+MAX_COUNTED = 1000  # statements whose uses are counted; beyond it, all counts are reset
+NAME_LENGTH = 50  # PostgreSQL cuts names after 63 bytes, and the number must not be cut off
+PREPARED = "prepared_statements"  # the key in ``info`` of a pooled connection
 
 
 class PreparedStatements:
@@ -40,15 +40,15 @@ class PreparedStatements:
         self._numbers = count(1)
 
     def note_server(self, process_id: int, connection: connection) -> None:
-        """Set ``is_direct``: whether this is the server process that the connection began with."""
+        """Set ``is_direct``: whether this is still the connection's first server process."""
         self.is_direct = process_id == connection.get_backend_pid()
 
     def message(
         self, cursor: cursor, statement: Statement, values: Mapping[str, object]
     ) -> tuple[str, list[object] | None] | None:
-        """The SQL and the values that run ``statement``; None where it is sent in full.
+        """The SQL and the values that run ``statement`` as prepared; None: send it unprepared.
 
-        SQL that prepares the statement already contains the values, which are None.
+        SQL that also prepares the statement contains the values; the second element is None then.
         """
         if not self.is_direct or len(values) != len(statement.required):
             return None
@@ -63,16 +63,16 @@ class PreparedStatements:
         return None if uses < THRESHOLD else (self._prepare(cursor, statement, arguments), None)
 
     def note_failure(self, statement: Statement) -> None:
-        """Send ``statement`` in full again, because the message that prepares it has failed.
+        """Use ``statement`` unprepared for now, because the SQL that prepares it has failed.
 
-        PostgreSQL may have prepared it all the same. So the next attempt has another name, and
-        comes late enough that such statements do not add up.
+        PostgreSQL may have prepared the statement before the error. So the next attempt has another
+        name. It comes after :data:`DEFERRAL` uses, so few unused prepared statements remain.
         """
         self._names.pop(statement, None)
         self._uses[statement] = -DEFERRAL
 
     def _prepare(self, cursor: cursor, statement: Statement, arguments: list[object]) -> str:
-        """One message that prepares the statement and executes it."""
+        """SQL that prepares the statement and executes it, in one round trip."""
         name = statement.name.replace(".", "_").replace("-", "_")[:NAME_LENGTH]
         name = f"{name}_{next(self._numbers)}"
         places = {key: AsIs(f"${place}") for place, key in enumerate(statement.required, 1)}

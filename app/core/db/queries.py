@@ -1,6 +1,6 @@
-"""Single rows: get, lock, update and delete, inside the current tenant scope.
+"""Get, lock, update and delete one row, in the current tenant scope.
 
-Rows are immutable; :func:`update_row` returns the new one.
+Rows are immutable: :func:`update_row` returns a new row.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Conflicts = Mapping[str, type[Conflict]]
 
 @dataclass(frozen=True)
 class Change:
-    """What a change did to a row: the old and the new value of each field that differs."""
+    """The old and the new value of each field of a row that a change has modified."""
 
     before: dict[str, Any]
     after: dict[str, Any]
 
     def part(self, names: Iterable[str]) -> Change:
-        """The change of those of these fields that differ."""
+        """The Change reduced to the fields ``names``; fields that did not change are left out."""
         shown = [name for name in names if name in self.after]
         return Change(
             {name: self.before[name] for name in shown}, {name: self.after[name] for name in shown}
@@ -48,21 +48,21 @@ class Change:
 
 
 def get_row(model: type[R], row_id: UUID | str) -> R:
-    """The row; NotFound where the scope shows none, or the id is not a UUID."""
+    """The row. Raises NotFound if the scope has no such row, or the id is not a UUID."""
     row: R = _found(model, row_id, "get")
     return row
 
 
 def find_row(model: type[M], **equal: object) -> M | None:
-    """The row whose columns equal these values, or None; of several the first by primary key."""
+    """The row whose columns equal these values, or None. Of several, the lowest primary key."""
     row: M | None = _select(model, "find", tuple(equal)).first(**equal)
     return row
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
-    """The row that this request is about to change, locked until the transaction ends.
+    """Read the row that this request will change, and lock it until the transaction ends.
 
-    Raises NotFound, and PreconditionFailed where the request's ``If-Match`` does not hold.
+    Raises NotFound, and PreconditionFailed if ``If-Match`` names another version.
     """
     row: R = _found(model, row_id, "lock")
     check_precondition(row)
@@ -72,17 +72,17 @@ def lock_row(model: type[R], row_id: UUID | str) -> R:
 def lock_with(
     model: type[R], row_id: UUID | str, *columns: ColumnElement[Any]
 ) -> tuple[R, Sequence[Any]]:
-    """The locked row, and the values of further ``columns``, read in the same statement.
+    """Lock the row, and read further ``columns`` in the same statement.
 
-    Raises NotFound. The caller checks ``If-Match`` (:func:`check_precondition`), because it may
-    have to refuse for another reason first. Build the columns once, at import.
+    Raises NotFound. The caller must call :func:`check_precondition` itself, because another refusal
+    may take precedence. Build the columns once, at import.
     """
     found = _found(model, row_id, "lock", *columns)
     return (found[0], found[1:]) if columns else (found, ())
 
 
 def check_precondition(row: Row) -> None:
-    """Raise PreconditionFailed where the request's ``If-Match`` does not name this version."""
+    """Raise PreconditionFailed if the request has an ``If-Match`` without this row's version."""
     tags = current_transaction().precondition
     if tags is not None and not tags.contains(str(row.version)):
         raise PreconditionFailed
@@ -99,11 +99,11 @@ def update_row(
 ) -> tuple[R, Change | None]:
     """Set the fields that differ, and return the new row and the Change.
 
-    If no field differs, nothing is written and None is returned instead of the Change. Otherwise
-    ``updated_at``, ``version`` and the fields in ``also`` are set too, and ``updated_by_user_id``
-    where ``actor_id`` is given and the model has it; none of these is in the Change. The new row is
+    If no field differs, nothing is written, and None is returned in place of the Change. Otherwise
+    the UPDATE also sets ``updated_at``, ``version``, the fields in ``also`` and, with ``actor_id``,
+    ``updated_by_user_id`` if the model has it. The Change contains none of these. The new row is
     built from the given values, because PostgreSQL stores them unchanged. Raises RowChanged if
-    another transaction has changed the row since it was read; a further attempt may succeed.
+    another transaction has changed the row since it was read. A further attempt may succeed.
     """
     change = difference(row, values)
     if change is None:
@@ -120,13 +120,13 @@ def update_row(
 
 
 def difference(row: Row, values: Mapping[str, object]) -> Change | None:
-    """The Change that these values make to a row; None if no field differs."""
+    """The Change that results from setting ``values`` in a row; None if no field differs."""
     after = {name: new for name, new in values.items() if differs(getattr(row, name), new)}
     return Change({name: getattr(row, name) for name in after}, after) if after else None
 
 
 def stamp(model: type[Row], actor_id: str | None) -> dict[str, object]:
-    """The values that each change by this actor sets, besides ``version``."""
+    """The values that every change by this actor sets, in addition to ``version``."""
     values: dict[str, object] = {"updated_at": utcnow()}
     if actor_id is not None and hasattr(model, "updated_by_user_id"):
         values["updated_by_user_id"] = actor_id
@@ -134,14 +134,14 @@ def stamp(model: type[Row], actor_id: str | None) -> dict[str, object]:
 
 
 def delete_row(model: type[R], row: R) -> None:
-    """Delete a row that is locked; RowChanged if it is not there."""
+    """Delete a row that is locked. Raises RowChanged if the row does not exist."""
     table = model.__table__
     if _delete(table).execute(**_place(table, row)) != 1:
         raise RowChanged(table.name)
 
 
 def parse_id(row_id: UUID | str, of: type[Model] | str) -> UUID:
-    """The id in a path; NotFound if it is not a UUID."""
+    """An id from a path, as UUID. Raises the NotFound ``of`` this model if it is not a UUID."""
     if isinstance(row_id, UUID):
         return row_id
     if not CANONICAL.fullmatch(row_id):
@@ -155,7 +155,7 @@ def id_or_none(text: str) -> UUID | None:
 
 
 def visible_id(tenant_id: UUID | str) -> UUID:
-    """The id of a tenant; raises NotFound for another tenant than the scope's."""
+    """The id of a tenant. Raises NotFound if the scope is another tenant's."""
     wanted = parse_id(tenant_id, "tenant")
     own = current_scope().tenant_id
     if own is not None and wanted != own:
@@ -178,7 +178,7 @@ def _found(model: type[Row], row_id: UUID | str, verb: str, *columns: ColumnElem
 def _select(
     model: type[Model], verb: str, names: tuple[str, ...], *columns: ColumnElement[Any]
 ) -> Statement[Any]:
-    """The statement that gets, locks or finds the row of which the columns ``names`` are given."""
+    """The statement that gets, locks or finds a row by the values of the columns ``names``."""
     table = model.__table__
     clause = select(model, *columns).where(*(table.c[name] == bindparam(name) for name in names))
     if verb == "lock":
@@ -190,7 +190,7 @@ def _select(
 
 @lru_cache(maxsize=500)
 def _update(table: Table, names: tuple[str, ...]) -> Statement:
-    """One statement per set of columns. Clients choose the sets, so the cache is bounded."""
+    """One statement per set of columns. Clients determine the sets, so the cache is bounded."""
     clause = update(table).where(*_is_place(table), table.c.version == bindparam("old_version"))
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     return Statement(f"{table.name}.update", clause.values(values))
@@ -211,7 +211,7 @@ def _place(table: Table, row: Row) -> dict[str, object]:
 
 @contextmanager
 def raising(conflicts: Conflicts | None) -> Iterator[None]:
-    """Raise the error that ``conflicts`` has for a unique constraint if the block violates it."""
+    """If the block violates a unique constraint named in ``conflicts``, raise the error for it."""
     try:
         yield
     except UniqueViolation as fault:

@@ -1,4 +1,4 @@
-"""Running a transaction again after a conflict, or after a replica has failed."""
+"""Runs a transaction again after a conflict, or after a replica has failed."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
-# Serialization failure, deadlock, and a foreign key to a row that was deleted after it was read.
+# Serialization failure; deadlock; foreign key to a row that was deleted after this one read it.
 RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
 
 
 def attempts(
     make: Callable[[int], Transaction] = lambda number: Transaction(),
 ) -> Iterator[AbstractContextManager[Transaction]]:
-    """Transactions, one after another, until one commits: ``for attempt in attempts():``.
+    """Yield transactions until one commits. Use it as ``for attempt in attempts():``.
 
-    The body is ``with attempt:``. It runs again
+    The body of the loop is ``with attempt:``. It runs again
 
     - after a conflict with another transaction;
     - if a prepared statement is no longer valid;
-    - if the first attempt lost its connection, but not during the commit, because then nobody knows
-      whether the changes are durable;
-    - after any error on a replica, because the primary may know better.
+    - if the first attempt on the primary lost its connection before the commit (a commit that lost
+      its connection may have succeeded, so it is not repeated);
+    - after any error on a replica, because the primary may give another result.
 
-    There are at most :data:`ATTEMPTS`, with a short random pause between them. ``make`` creates the
-    transaction of an attempt from its number, which begins at 1. Never ``return`` inside
-    ``with attempt:``: if the commit failed then, there would be no further attempt and no error.
+    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. ``make``
+    creates the transaction of an attempt from its number, which begins at 1. Never ``return``
+    inside ``with attempt:``. If the commit then failed, the loop would end without an error.
     """
-    is_first = True  # on the primary
+    is_first = True  # whether this is the first attempt on the primary
     for number in range(1, ATTEMPTS + 1):
         current = make(number)
         yield _attempt(current, number, is_first=is_first)
@@ -48,7 +48,7 @@ def attempts(
 
 
 def run(work: Callable[[], T]) -> T:
-    """Run ``work`` in a transaction, again where :func:`attempts` makes a further attempt."""
+    """Run ``work`` in a transaction; repeat it in the cases that :func:`attempts` lists."""
     for attempt in attempts():
         with attempt:
             result = work()
@@ -57,7 +57,7 @@ def run(work: Callable[[], T]) -> T:
 
 @contextmanager
 def _attempt(current: Transaction, number: int, *, is_first: bool) -> Iterator[Transaction]:
-    """A transaction that swallows its error if the next attempt may succeed."""
+    """Run the block in a transaction. Suppress its error if the next attempt may succeed."""
     try:
         with transaction(current):
             yield current

@@ -1,4 +1,4 @@
-"""Unfinished work whose job was lost: rows that no worker has worked on for a while."""
+"""Finds unfinished work whose job was lost: rows that no worker has touched for some time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.extensions import Model
 def take_stalled(
     model: type[Model], worked_at: str, *conditions: ColumnElement[bool]
 ) -> Statement[Any]:
-    """The statement that returns the primary keys of such rows, at most 100, the oldest first.
+    """A statement that returns the primary keys of the 100 rows that have been stalled longest.
 
-    Its parameters are ``stalled_before`` and ``now``. A row is stalled if the time in its column
-    ``worked_at`` is before ``stalled_before``; the time becomes ``now``, so the row is not returned
-    again soon. All ``conditions`` must hold too. Locked rows are skipped.
+    Its parameters are ``stalled_before`` and ``now``. A row is stalled if its time in the column
+    ``worked_at`` is before ``stalled_before``, and all ``conditions`` hold. The statement sets the
+    time to ``now``, so the next call does not return the row again. Locked rows are skipped.
     """
     table = model.__table__
     keys, time = tuple(table.primary_key), table.c[worked_at]

@@ -1,7 +1,7 @@
 """SQL statements: built with SQLAlchemy Core at import, compiled once, run on psycopg2's cursor.
 
-The ORM's session is not used: for one row it takes several times as much CPU time as PostgreSQL
-itself does. Without it this service answers 40 to 50 % more requests per second.
+The ORM's session is not used: for one row it takes several times as much processor time as
+PostgreSQL itself. Without the session this service answers 40 to 50 % more requests per second.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ M = TypeVar("M", bound=Model)
 class Statement(Generic[R]):
     """A named SQL statement. Traces and ``pg_stat_statements`` show the name.
 
-    Values that change from call to call are ``bindparam``, in SQL text ``:name``; calls give them by
-    name. ``IN`` of a list is not supported: compare with ``any_`` of an array.
+    Values that change from call to call are ``bindparam``, or ``:name`` in SQL text. Calls pass them
+    by name. ``IN`` with a list is not supported: use ``any_`` with an array.
 
     A row is an immutable named tuple. If the statement selects exactly one model, its rows are rows
-    of the model, and the type checker knows it. Otherwise a row has one element for each selected
-    item, and a selected model is a row inside the row.
+    of that model, and the type checker knows their type. Otherwise a row has one element for each
+    selected item. If such an item is a model, the element is a row of the model.
 
-    ``prepare=False`` is for statements whose best plan depends on their values. ``as_json=True`` is
-    for rows that are only written as JSON (see :mod:`app.core.db.json_rows`).
+    Use ``prepare=False`` if the best plan depends on the values. Use ``as_json=True`` for rows that
+    are only written as JSON (see :mod:`app.core.db.json_rows`).
     """
 
     @overload
@@ -67,7 +67,7 @@ class Statement(Generic[R]):
         self._make: Callable[[Iterable[object]], R] | None = None
 
     def all(self, **values: object) -> list[R]:
-        """All rows."""
+        """Run the statement and return all rows."""
         result = self._run(values)
         return list(map(self._maker(result), result.fetchall()))
 
@@ -78,7 +78,7 @@ class Statement(Generic[R]):
         return None if row is None else self._maker(result)(row)
 
     def one(self, **values: object) -> R:
-        """The first row of a statement that always has one."""
+        """The first row of a statement that always returns one; LookupError otherwise."""
         row = self.first(**values)
         if row is None:
             raise LookupError(f"{self.name} found no row")
@@ -89,22 +89,22 @@ class Statement(Generic[R]):
         return [row[0] for row in self._run(values).fetchall()]
 
     def scalar(self, **values: object) -> Any:
-        """The first column of the first row; None where there is no row."""
+        """The first column of the first row; None if there is no row."""
         row = self._run(values).fetchone()
         return None if row is None else row[0]
 
     def execute(self, **values: object) -> int:
-        """Run a statement without a result; the number of rows it changed."""
+        """Run a statement that returns no rows; returns the number of rows that it changed."""
         return self._run(values).rowcount
 
     @cached_property
     def text(self) -> str:
-        """The SQL, with psycopg2's placeholders; it begins with the name as a comment."""
+        """The SQL with psycopg2's placeholders. A comment with the name comes first."""
         return f"/* {self.name} */ {self._compiled.string}"
 
     @cached_property
     def constants(self) -> dict[str, object]:
-        """The values that are part of the statement, as psycopg2 takes them."""
+        """The values that are fixed in the clause, by parameter, converted for psycopg2."""
         given = {
             name: value
             for name, value in self._compiled.params.items()
@@ -116,14 +116,14 @@ class Statement(Generic[R]):
 
     @cached_property
     def required(self) -> tuple[str, ...]:
-        """The names of the values that each call gives."""
+        """The names of the values that each call must pass."""
         return tuple(name for name, bind in self._compiled.binds.items() if bind.required)
 
     @cached_property
     def placeholders(self) -> str:
-        """psycopg2's placeholders of :attr:`required`, in parentheses; an array has a cast.
+        """psycopg2's placeholders for :attr:`required`, in parentheses. Arrays have a cast.
 
-        PostgreSQL cannot tell the type of an array that is empty, or of NULLs or JSON.
+        PostgreSQL cannot infer the type of an array that is empty, or has only NULLs or JSON.
         """
         types = [self._compiled.binds[name].type for name in self.required]
         casts = [f"::{each.compile(DIALECT)}" if isinstance(each, ARRAY) else "" for each in types]
@@ -136,7 +136,7 @@ class Statement(Generic[R]):
 
     @cached_property
     def _conversions(self) -> dict[str, Callable[[object], object]]:
-        """Functions that convert Python's values to psycopg2's, by parameter."""
+        """Functions that convert values for psycopg2, by parameter."""
         found = {
             name: bind.type.dialect_impl(DIALECT).bind_processor(DIALECT)
             for name, bind in self._compiled.binds.items()
@@ -156,7 +156,7 @@ class Statement(Generic[R]):
                 text, parameters, name=self.name, template=self.text, as_json=self.as_json
             )
         except psycopg2.Error:
-            if prepared is not None and parameters is None:  # it prepares the statement
+            if prepared is not None and parameters is None:  # the SQL that prepares failed
                 prepared.note_failure(self)
             raise
         if self.writes and result.rowcount > 0:
@@ -164,15 +164,15 @@ class Statement(Generic[R]):
         return result
 
     def _maker(self, result: cursor) -> Callable[[Iterable[object]], R]:
-        """The function that makes a row of psycopg2's tuple; built from the first result."""
+        """The function that makes a row of psycopg2's tuple; built at the first result."""
         if self._make is None:
             self._make = _maker(self.clause, [column.name for column in result.description or ()])
         return self._make
 
 
 def _maker(clause: Executable, names: Sequence[str]) -> Callable[[Any], Any]:
-    """The function that makes a row of the values of the columns ``names``."""
-    items = getattr(clause, "column_descriptions", ())  # of a SELECT
+    """A function that makes a row of the values of the columns ``names``."""
+    items = getattr(clause, "column_descriptions", ())  # only a SELECT has them
     classes: list[Any] = [getattr(item["expr"], "row_class", None) for item in items]
     if not any(classes):
         make: Callable[[Any], Any] = _row_class(tuple(names))._make
@@ -184,7 +184,7 @@ def _maker(clause: Executable, names: Sequence[str]) -> Callable[[Any], Any]:
 
 
 def _nested_maker(outer: Any, classes: Sequence[Any]) -> Callable[[Any], Any]:
-    """The same for a SELECT of models and other items; each model becomes a row in the row."""
+    """:func:`_maker` for a SELECT of models and other items: each model becomes an inner row."""
     parts, start = [], 0
     for row in classes:
         stop = start + (len(row._fields) if row else 1)
@@ -197,5 +197,5 @@ def _nested_maker(outer: Any, classes: Sequence[Any]) -> Callable[[Any], Any]:
 
 @lru_cache(maxsize=1000)
 def _row_class(names: tuple[str, ...]) -> Any:
-    """The class of rows with these columns, where they are not those of a table."""
+    """The class of rows with these columns, for rows that are not a model's."""
     return namedtuple("Row", names, rename=True)

@@ -1,6 +1,6 @@
-"""Transactions: everything that reads or writes the database runs in :func:`transaction`.
+"""Transactions: all code that reads or writes the database runs in :func:`transaction`.
 
-No other module commits. :func:`on_commit` takes what must happen only after the commit.
+No other module commits. Use :func:`on_commit` for what must happen only after the commit.
 """
 
 from __future__ import annotations
@@ -30,39 +30,40 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 IDLE = extensions.TRANSACTION_STATUS_IDLE
-# The end of what was written, as bytes since the beginning. It includes what is not flushed yet, so
-# it is right with any synchronous_commit.
+# The end of the WAL, in bytes since its beginning. It includes WAL that is not flushed to disk, so
+# it is correct with any synchronous_commit.
 WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
-# A commit waits for standbys only if its transaction has written something.
+# Writes a WAL record, because PostgreSQL's commit waits for standbys only after a write.
 WRITE = (
     "SELECT pg_logical_emit_message(true, 'controlplane', '')"
     " WHERE current_setting('synchronous_standby_names') <> ''"
 )
 observers: list[Callable[[str, str], AbstractContextManager[object]]] = []
-"""Each gets a message's name and template; the message is sent inside the context it returns."""
+"""Functions of a statement's name and template; it is sent inside the contexts that they return."""
 
 
 class NotReplicated(psycopg2.OperationalError):
-    """The commit is on the primary alone: somebody cancelled its wait for a standby.
+    """The commit is on the primary only, because somebody cancelled its wait for a standby.
 
-    PostgreSQL only warns of it. The changes are visible. If the primary is lost, they are lost too.
+    PostgreSQL only warns. The changes are visible, but are lost if the primary is lost.
     """
 
 
 class RowChanged(Exception):
-    """Another transaction changed a row after this one had read it."""
+    """Another transaction changed a row after this transaction had read it."""
 
 
 @dataclass
 class Transaction:
     """One transaction. It takes a connection from the pool at its first statement.
 
-    With an empty ``begin``, neither BEGIN nor COMMIT is sent: each statement is a transaction of
-    its own. With ``tells_position``, ``position`` is the primary's WAL position after the commit.
+    With an empty ``begin``, neither BEGIN nor COMMIT is sent. Each statement is then a transaction
+    of its own, and PostgreSQL forgets the scope at the statement's end. With ``tells_position``,
+    ``position`` is the primary's WAL position after the commit.
     """
 
-    bind: str | None = None  # the replica that it reads from; None is the primary
+    bind: str | None = None  # the name of the replica that it reads from; None: the primary
     begin: str = "BEGIN"
     tells_position: bool = False
     position: int | None = None
@@ -70,11 +71,11 @@ class Transaction:
     scope: Scope | None = None  # see app.core.db.tenancy
     precondition: ETags | None = None  # the request's If-Match
     known: dict[Hashable, Any] = field(default_factory=dict)
-    """Values that are read once per transaction, such as the rules of a tenant's custom fields."""
+    """A cache of values for this transaction, such as the rules of a tenant's custom fields."""
     callbacks: list[Callable[[], object]] = field(default_factory=list)
     is_committing: bool = False
-    is_lost: bool = False  # its connection to PostgreSQL broke, or is to a standby
-    is_stale: bool = False  # its connection must not be used again
+    is_lost: bool = False  # the connection broke, or the primary has become a standby
+    is_stale: bool = False  # the connection must be closed, not returned to the pool
     has_begun: bool = False
     has_written: bool = False
     has_committed: bool = False
@@ -104,8 +105,8 @@ class Transaction:
     ) -> extensions.cursor:
         """Send one statement and return the cursor with its result.
 
-        BEGIN travels with the first statement. Observers get ``name`` and ``template``, which
-        hold no values.
+        BEGIN and the first statement are sent in one round trip. Observers get ``name`` and
+        ``template``, which contain no values.
         """
         cursor = json_rows.open_cursor(self.cursor.connection) if as_json else self.cursor
         if self.begin and not self.has_begun:
@@ -121,11 +122,11 @@ class Transaction:
         return cursor
 
     def commit(self) -> None:
-        """Send COMMIT if any statement was sent.
+        """Send COMMIT, unless no statement was sent.
 
-        RuntimeError if a statement failed and its error was swallowed: PostgreSQL would answer
-        COMMIT with a silent rollback. :class:`NotReplicated` if PostgreSQL warns; it warns of
-        nothing else here.
+        Raises RuntimeError if a statement has failed and its error was suppressed, because
+        PostgreSQL would then roll back without an error. Raises :class:`NotReplicated` if
+        PostgreSQL warns: no other warning is possible here.
         """
         if not self.has_begun:
             return
@@ -146,12 +147,12 @@ class Transaction:
             raise NotReplicated(notices[-1].strip())
 
     def read_from(self, standby: Replica) -> None:
-        """Go on reading from a replica. Nothing may be open on the primary (an empty ``begin``)."""
+        """Send all further statements to a replica. Until now ``begin`` must have been empty."""
         self.close()
         self.standby, self.bind, self.begin = standby, standby.bind, "BEGIN READ ONLY"
 
     def close(self) -> None:
-        """Return the connection to the pool; changes that were not committed are rolled back."""
+        """Roll back what was not committed, and return the connection to the pool."""
         properties = ("connection", "cursor", "prepared")
         connection, cursor, _ = (vars(self).pop(name, None) for name in properties)
         self.has_begun = False
@@ -169,7 +170,7 @@ class Transaction:
             connection.close()
 
     def _discard(self, connection: PoolProxiedConnection) -> None:
-        """Close a connection and all idle ones of the pool, which have the same fault."""
+        """Close the connection and all idle connections of its pool: they have the same fault."""
         connection.invalidate()
         db.engines[self.bind].dispose()
 
@@ -181,8 +182,8 @@ _current: ContextVar[Transaction | None] = ContextVar("current_transaction", def
 def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
     """Run the block in one transaction: commit at its end, roll back on any error.
 
-    Callbacks of :func:`on_commit` run after the commit, in order. One that fails is logged and
-    stops nothing, because the changes are already durable. Transactions do not nest: RuntimeError.
+    Callbacks of :func:`on_commit` run after the commit, in order. An error of a callback is only
+    logged, because the changes are already durable. Raises RuntimeError inside a transaction.
     """
     if is_open():
         raise RuntimeError("transaction() does not nest")
@@ -211,7 +212,7 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block in a savepoint: an error undoes only the block, and what it has remembered."""
+    """Run the block in a savepoint. An error undoes its changes, ``known`` values and callbacks."""
     current = current_transaction()
     known, callbacks = dict(current.known), list(current.callbacks)
     current.execute("SAVEPOINT inner_block", name="SAVEPOINT")
@@ -225,15 +226,15 @@ def savepoint() -> Iterator[None]:
 
 
 def on_commit(callback: Callable[[], object]) -> None:
-    """Call ``callback`` after the current transaction has committed; never if it rolls back."""
+    """Call ``callback`` after the current transaction's commit. A rollback discards it."""
     current_transaction().callbacks.append(callback)
 
 
 def confirm() -> None:
-    """Let the commit of the current transaction wait until everything it has read is replicated.
+    """Let the current transaction's commit wait until all commits that it has seen are replicated.
 
-    Requests for changes need this, because they may be sent again after a 503. The change is then
-    made already, perhaps by a commit that no standby has yet.
+    Requests for changes need this even if they write nothing. A client may repeat a change after a
+    503, and find it already made by a commit that no standby has yet.
     """
     current_transaction().is_confirming = True
 
@@ -243,7 +244,7 @@ def is_open() -> bool:
 
 
 def current_transaction() -> Transaction:
-    """The open transaction; RuntimeError where there is none."""
+    """The open transaction; RuntimeError if there is none."""
     current = _current.get()
     if current is None:
         raise RuntimeError("this needs an open transaction")

@@ -1,7 +1,7 @@
-"""Inserts: of one row at once, and of the rows that a block adds, by one statement at its end.
+"""Inserts: of one row at once, or of many rows by one statement at the end of a block.
 
-A function that adds rows takes ``into``, the :class:`Writes` of its caller's block. The rows are
-then inserted at the end of that block. Without ``into`` they are inserted at once.
+A function that adds rows has a parameter ``into``: the :class:`Writes` of its caller's block. The
+rows are then inserted at the end of that block. Without ``into`` they are inserted at once.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ M = TypeVar("M", bound=Model)
 Values = Mapping[str, object]
 Key = tuple[object, ...]
 Part = tuple[Callable[[Table, str], Insert | Delete], Table]
-"""One table's part of a statement: the function that builds it, given the prefix of its parameters."""
+"""One table's part of a statement: the function that builds the part, and the table."""
 
 
 def insert_row(model: type[M], values: Values, *, conflicts: Conflicts | None = None) -> M:
-    """Insert a row at once and return it; columns that ``values`` lacks get the model's defaults.
+    """Insert a row at once and return it. Columns not in ``values`` get the model's defaults.
 
-    ``conflicts`` maps the names of unique constraints to errors. The violation of such a constraint
-    raises its error, so only one of two simultaneous requests succeeds.
+    ``conflicts`` maps the names of unique constraints to errors. If the row violates a constraint,
+    its error is raised. So only one of two simultaneous requests succeeds.
     """
     with writes() as w:
         return w.insert(model, values, conflicts=conflicts)
 
 
 class Writes:
-    """The rows that a block of :func:`writes` inserts, and the keys it deletes, at its end.
+    """Collects the rows that a block of :func:`writes` inserts and deletes at its end.
 
-    Statements in the block do not see them.
+    Until then other statements in the block do not see these changes.
     """
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class Writes:
         self._conflicts: dict[str, type[Conflict]] = {}
 
     def insert(self, model: type[M], values: Values, *, conflicts: Conflicts | None = None) -> M:
-        """Return the row that the end of the block inserts, as :func:`insert_row` does.
+        """Add a row and return it, as :func:`insert_row` does. The block's end inserts it.
 
-        The end of the block raises the errors of ``conflicts``.
+        The errors of ``conflicts`` are raised at the end of the block, too.
         """
         table = model.__table__
         unknown = values.keys() - table.columns.keys()
@@ -63,7 +63,7 @@ class Writes:
         return model._make(row[column.name] for column in table.columns)
 
     def insert_into(self, models: Iterable[type[Model]], values: Values) -> Values:
-        """Insert one row into each table; columns of the same name have the same value."""
+        """Add one row to each table. Columns of the same name get the same value."""
         tables = tuple(model.__table__ for model in models)
         row = dict(values)
         for table in tables:
@@ -80,17 +80,17 @@ class Writes:
     ) -> None:
         """Insert and delete rows of a table whose columns are all part of its primary key.
 
-        Rows to insert may exist already, and rows to delete may be missing. For a row that is added
-        and removed in one block, the last call counts.
+        Rows to insert may already exist, and rows to delete may be missing. If several calls in one
+        block name the same row, the last call counts.
         """
         self._keys[model.__table__] |= dict.fromkeys(removed, False) | dict.fromkeys(added, True)
 
     def send(self) -> None:
-        """Send the statement; nothing is sent where nothing was added."""
+        """Send the statement, unless nothing was added."""
         with raising(self._conflicts):
             if len(self._rows) == 1 and not any(self._keys.values()):
                 [(tables, row)] = self._rows
-                _insert_one(*tables).execute(**row)  # values may be arrays; it costs 50 µs less
+                _insert_one(*tables).execute(**row)  # saves 50 µs, and values may be arrays
             else:
                 self._send_arrays()
 
@@ -114,11 +114,11 @@ class Writes:
 
 @contextmanager
 def writes(into: Writes | None = None) -> Iterator[Writes]:
-    """Insert the rows that are added to the Writes, by one statement at the end of the block.
+    """Insert the rows that the block adds to the Writes, by one statement at the end of the block.
 
-    Nothing is inserted if the block raises. What violates a unique constraint raises at the end:
-    the error of ``conflicts``, or UniqueViolation. With ``into``, the block is a part of a larger
-    one, whose end inserts the rows.
+    Nothing is inserted if the block raises. A violated unique constraint raises its error in
+    ``conflicts``, else UniqueViolation, at the end. With ``into``, this block is part of a larger
+    block, and the larger block's end inserts the rows.
     """
     w = Writes() if into is None else into
     yield w
@@ -135,13 +135,13 @@ def _default(column: Column[object]) -> object:
 
 @cache
 def _written(table: Table) -> tuple[Column[object], ...]:
-    """The columns that an INSERT writes: all but those that PostgreSQL numbers."""
+    """The columns that an INSERT writes: all except identity columns."""
     return tuple(column for column in table.columns if column.identity is None)
 
 
 @cache
 def _insert_one(*tables: Table) -> Statement[object]:
-    """INSERT of one row into each table; columns of the same name share a parameter."""
+    """An INSERT of one row into each table. Columns of the same name share a parameter."""
     first, *others = (
         insert(table).values({c.name: bindparam(c.name, type_=c.type) for c in _written(table)})
         for table in tables
@@ -152,7 +152,7 @@ def _insert_one(*tables: Table) -> Statement[object]:
 
 @lru_cache(maxsize=100)
 def _insert_many(*parts: Part) -> Statement[object]:
-    """The tables' foreign keys may refer to one another: they are checked after all inserts."""
+    """One statement for all parts, in any order: PostgreSQL checks foreign keys at its end."""
     *others, last = (build(table, _prefix(build, table)) for build, table in parts)
     tables = "_".join(dict.fromkeys(table.name for _, table in parts))
     return Statement(f"{tables}.insert_many", last.add_cte(*(each.cte() for each in others)))
@@ -174,5 +174,5 @@ def _delete_keys(table: Table, prefix: str) -> Delete:
 
 
 def _prefix(build: Callable[[Table, str], Insert | Delete], table: Table) -> str:
-    """What the names of the parameters of one part of a statement begin with."""
+    """The prefix of the parameters' names of one part of a statement."""
     return f"{table.name}{build.__name__}_"

@@ -1,8 +1,9 @@
-"""Answers: ``{"data": …}`` with an ``ETag``, from what a view returns.
+"""Makes the answer from the value that a view returns: ``{"data": …}`` with an ``ETag``.
 
 A view returns a row, a :class:`Page`, ``(row, headers)``, a complete ``Response``, or None for an
-answer without a body. The ``ETag`` is the row's version, or a digest of the body if a GET answers
-something without a version. ``If-None-Match`` is compared weakly (RFC 9110 §13.1).
+answer without a body. The ``ETag`` is the row's version. It is a digest of the body with
+``?include=``, and for a GET of something without a version. A page has no ``ETag``.
+``If-None-Match`` is compared weakly (RFC 9110 §13.1).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MAX_LIST_ENVELOPE = 100  # bytes around the rows of a list
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """How an operation answers. ``shown_once`` are fields that a stored answer must not contain."""
+    """How an operation answers. ``shown_once`` names secrets, which are not stored for replays."""
 
     status: int
     schema: Schema | None
@@ -38,7 +39,7 @@ class Answer:
 
 
 def write(answer: Answer | None, returned: Any, request: Request) -> Response:
-    """The response to what the view has returned."""
+    """Make the response from the value that the view has returned."""
     result, status, headers = unpack_tuple_response(returned)
     if isinstance(result, Response):
         return result
@@ -73,7 +74,7 @@ def write(answer: Answer | None, returned: Any, request: Request) -> Response:
 
 
 def _is_known(request: Request, response: Response) -> bool:
-    """Whether ``If-None-Match`` of a GET names the answer's ETag; then its status is 304."""
+    """Whether ``If-None-Match`` of a GET names the answer's ETag. If so, set the status to 304."""
     if request.method != "GET" or "If-None-Match" not in request.headers:
         return False
     tag, _ = response.get_etag()
@@ -84,7 +85,7 @@ def _is_known(request: Request, response: Response) -> bool:
 
 
 def _list(page: Page, schema: Schema, request: Request) -> bytes:
-    """The JSON of a page, with fewer rows where it would have more than MAX_BYTES."""
+    """The JSON of a page. Rows beyond MAX_BYTES are left out; ``next_cursor`` leads to them."""
     left = MAX_BYTES - MAX_LIST_ENVELOPE
     items: list[bytes] = []
     dumped = schema.dump(page.items)

@@ -1,4 +1,4 @@
-"""Flask without what no request here uses: 4 % of the processor time of a GET."""
+"""Flask without sessions and async views. A GET takes 4 % less processor time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from app.core.http.request import Request
 
 
 class NoSessions(SecureCookieSessionInterface):
-    """No session cookies: the console has its own, see :mod:`app.auth.sessions`."""
+    """Turns Flask's session cookies off. The console has its own, see :mod:`app.auth.sessions`."""
 
     def open_session(self, app: Flask, request: flask.Request) -> SecureCookieSession | None:
         return None
 
 
 class Application(Flask):
-    """Flask with views that are never coroutines, so nothing asks each view whether it is one."""
+    """Flask that calls views and hooks directly, without the check whether they are coroutines."""
 
     request_class = Request
     session_interface = NoSessions()

@@ -1,7 +1,7 @@
-"""The one Blueprint: its decorators make an :class:`Endpoint` of a view, and document it.
+"""The class of every blueprint: its decorators make a view an :class:`Endpoint` and document it.
 
-A view is decorated as in flask-smorest. :func:`app.core.http.endpoint.serve` says what happens to a
-request, and :mod:`app.core.http.answers` what a view returns.
+A view is decorated as in flask-smorest. :func:`app.core.http.endpoint.serve` shows the steps of a
+request. :mod:`app.core.http.answers` says which values a view can return.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Decorator = Callable[[View], Endpoint]
 
 
 class DocumentedArguments:
-    """In place of webargs' parser, which :mod:`app.core.http.parser` replaces."""
+    """Replaces webargs' parser, because :mod:`app.core.http.parser` reads the arguments."""
 
     DEFAULT_VALIDATION_STATUS = 422
 
     def use_args(self, schema: Any, *, location: str) -> Callable[[Any], Any]:
-        """Leave the view as it is: flask-smorest has documented its arguments."""
+        """Return the view unchanged. flask-smorest itself documents the arguments."""
         return lambda view: view
 
 
@@ -55,7 +55,7 @@ class Blueprint(flask_smorest.Blueprint):
         *args: Any,
         **options: Any,
     ) -> None:
-        """Register an endpoint; an application hook refuses one without ``access``."""
+        """Register an endpoint. Requests to one without ``access`` get 403 (``hooks.begin``)."""
         name = operation_id(self.name, view_func.__name__)
         described = replace(endpoint_of(view_func), rule=rule, operation_id=name)
         super().add_url_rule(rule, endpoint, described, *args, **options)
@@ -75,15 +75,15 @@ class Blueprint(flask_smorest.Blueprint):
 
     @staticmethod
     def raises(*errors: type[AppError]) -> Decorator:
-        """Document the errors of the view's own that have a ``code``.
+        """Document the errors with a ``code`` that this view raises.
 
-        Those of every guarded endpoint, of ``If-Match`` and of ``Idempotency-Key`` are documented
-        without it.
+        Errors that every guarded endpoint has, and errors of ``If-Match`` and ``Idempotency-Key``,
+        are documented automatically.
         """
         return lambda view: replace(endpoint_of(view), errors=errors)
 
     def arguments(self, schema: Any, *, location: str = "json", **documentation: Any) -> Decorator:
-        """Load an argument of the view by a schema, from ``json``, ``query`` or ``headers``."""
+        """Pass one more argument to the view: the ``json``, ``query`` or ``headers`` it loads."""
         argument = Argument(location, cast("Schema", resolve_schema_instance(schema)))
         document = super().arguments(schema, location=location, **documentation)
 
@@ -102,10 +102,10 @@ class Blueprint(flask_smorest.Blueprint):
         includes: tuple[Include, ...] = (),
         **documentation: Any,
     ) -> Decorator:
-        """Serialize the view's result; ``documentation`` are further options of flask-smorest.
+        """Serialize the view's result by ``schema``; flask-smorest gets ``documentation``.
 
-        ``shown_once`` names fields that a replay of the stored answer must not contain, and
-        ``includes`` the keys that ``?include=`` can add.
+        ``shown_once`` names fields that a replayed answer must not contain. ``includes`` are the
+        keys that ``?include=`` can add.
         """
         schema = cast("Schema | None", resolve_schema_instance(schema))
         document = super().response(status_code, _documented(schema, includes), **documentation)
@@ -123,17 +123,17 @@ class Blueprint(flask_smorest.Blueprint):
         return lambda view: _documenting(view, document)
 
     def columns(self, *names: str) -> Decorator:
-        """Name the columns with which commands show the rows; ``user.email`` needs the include."""
+        """Name the columns of the commands' tables; ``user.email`` needs the include ``user``."""
         return self.doc(**{"x-columns": names})
 
     @staticmethod
     def _make_doc_response_schema(schema: ma.Schema | None) -> Any:
-        """The envelope, for the OpenAPI document."""
+        """The schema of ``{"data": …}``, for the OpenAPI document."""
         return None if schema is None else _envelope(type(schema), bool(schema.many))()
 
 
 def operation_id(resource: str, view: str) -> str:
-    """``<resource>_<verb>``, with what the verb is about where that is not the resource itself.
+    """``<resource>_<verb>``, or ``<resource>_<view>`` if the view's name is not about the resource.
 
     In ``custom_fields``, the view ``list_fields`` gives ``custom_fields_list``, and
     ``get_json_schema`` gives ``custom_fields_get_json_schema``.
@@ -144,7 +144,7 @@ def operation_id(resource: str, view: str) -> str:
 
 
 def _documenting(view: View, document: Callable[[Any], Any]) -> Endpoint:
-    """The endpoint with what a decorator of flask-smorest documents."""
+    """The view's endpoint; ``document``, a decorator of flask-smorest, adds documentation to it."""
     endpoint = endpoint_of(view)
     return replace(endpoint, documented=document(endpoint.documented))
 
@@ -156,7 +156,7 @@ def _documented(schema: Schema | None, offered: tuple[Include, ...]) -> Schema |
 
 
 def _include_names(answer: Answer | None, spec: APISpec) -> dict[str, str]:
-    """The enumeration of what ``include`` may name: one for all operations of a resource."""
+    """The enumeration of the values of ``include``; all operations of a resource share it."""
     if answer is None or answer.schema is None:
         raise TypeError("only rows have includes")
     name = f"{type(answer.schema).__name__.removesuffix('Schema')}Include"

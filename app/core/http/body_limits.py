@@ -1,4 +1,4 @@
-"""How many bytes a request's body may have, by path; larger bodies are answered with 413."""
+"""The largest size of a request's body in bytes, by path. A larger body is answered with 413."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _LARGER: dict[str, int] = {}
 
 
 def allow_body(path: str, limit: int) -> None:
-    """Let requests to exactly ``path`` have a body of ``limit`` bytes. Call when the application is made."""
+    """Allow ``limit`` bytes at exactly this ``path``. Call it while the application is created."""
     _LARGER[path] = limit
 
 
 def body_limit(path: str) -> int:
-    """The limit in bytes, which Flask applies when a body is read."""
+    """The limit in bytes. Flask applies it when a view or a hook reads the body."""
     return _LARGER.get(path, MAX_BODY)
 
 
 def largest_body() -> int:
-    """The largest limit of all paths; the server refuses more while it arrives."""
+    """The largest limit of any path. The server refuses a larger body while it arrives."""
     return max((MAX_BODY, *_LARGER.values()))

@@ -1,8 +1,9 @@
-"""Cross-origin requests: browsers' scripts of the ``CORS_ORIGINS`` may use /v1 and /ofrep.
+"""Cross-origin requests: scripts of pages from ``CORS_ORIGINS`` may use /v1 and /ofrep.
 
-Credentials travel in the ``Authorization`` header and never in cookies, so no answer allows
-cookies, and no answer is for ``*``. A preflight needs no credential and is not counted for the rate
-limits. Error answers have the headers too, so a script can read them.
+Credentials are in the ``Authorization`` header, never in cookies. So no answer has
+``Access-Control-Allow-Credentials``. Answers allow one origin each, never ``*``. A preflight needs
+no credential and is not counted for the rate limits. Error answers have the headers too, so a
+script can read them.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ RESPONSE_HEADERS = (
     "X-Request-Id",
     "X-Update-Ignored",
 )
-PREFLIGHT_SECONDS = 7200  # how long a browser may remember a preflight; the most of Chromium
+PREFLIGHT_SECONDS = 7200  # for which a browser may cache a preflight; Chromium caches no longer
 
 
 def allow_origins(app: Flask, origins: Collection[str]) -> None:
-    """Let scripts of these origins use the API; without any, no response differs."""
+    """Let scripts of these origins use the API. An empty collection changes nothing."""
     if not origins:
         return
 
     @app.before_request
     def answer_preflight() -> Response | None:
-        """Answer a preflight of an allowed origin; any other OPTIONS request is 405."""
+        """Answer a preflight of an allowed origin. Routing answers any other OPTIONS with 405."""
         is_preflight = request.method == "OPTIONS" and request.access_control_request_method
         if not is_preflight or not request.path.startswith(PATHS) or request.origin not in origins:
             return None

@@ -1,4 +1,4 @@
-"""What happens to a request: :func:`serve`, and the :class:`Endpoint` that it serves."""
+"""The steps of a request (:func:`serve`), and the operation that it calls (:class:`Endpoint`)."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 class Access:
-    """Who may call a view. This one is for everybody; see :mod:`app.auth.guard`."""
+    """Who may call a view. This class allows everybody; that of :mod:`app.auth.guard` does not."""
 
-    permission: str | None = None  # that the caller needs; None for a public endpoint
-    errors: tuple[type[AppError], ...] = ()  # with a code, which enter() raises
+    permission: str | None = None  # the permission that the caller needs; None: public
+    errors: tuple[type[AppError], ...] = ()  # the errors with a code that enter() raises
     description = "Public: needs no credential."  # for the OpenAPI document
 
     def enter(self, request: Request) -> None:
         """Authenticate and authorise: set the principal and the scope, or raise AppError."""
 
     def require(self, permission: str) -> None:
-        """Raise PermissionDenied where the principal lacks a further permission."""
+        """Raise PermissionDenied if the principal lacks ``permission``, which an include needs."""
         raise PermissionDenied(f"This needs the permission {permission}.")
 
 
 PATH_NAMES: dict[str, Callable[[str], object]] = {}
-"""A parameter of paths that may be a name -> finds the id in the transaction, or raises NotFound."""
+"""Path parameter that takes an id or a name -> function that returns the id or raises NotFound."""
 
 NOBODY = Access()
-"""Of a view that does not say who may call it: an application hook refuses requests to it."""
+"""The access of a view without ``@requires`` or ``@public``. Requests get 403 (``hooks.begin``)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Guarded:
-    """A view and who may call it. The application refuses requests to any other view."""
+    """A view with its access. Requests to views of any other type get 403 (``hooks.begin``)."""
 
     view: Callable[..., Any]
     access: Access = NOBODY
 
     def __post_init__(self) -> None:
-        # Flask names the endpoint by it, and flask-smorest documents the operation with it.
+        # Flask names the endpoint by __name__. flask-smorest documents the operation by __doc__.
         document = f"{self.view.__doc__ or ''}\n\n{self.access.description}"
         vars(self).update(__name__=self.view.__name__, __doc__=document)
 
@@ -67,16 +67,16 @@ class Endpoint(Guarded):
 
     arguments: tuple[Argument, ...] = ()
     answer: Answer | None = None  # None: the view returns a Response
-    errors: tuple[type[AppError], ...] = ()  # of the view's own, with a code
-    reads_primary: bool = False  # it must not read from a replica
+    errors: tuple[type[AppError], ...] = ()  # the errors with a code that the view raises
+    reads_primary: bool = False  # the view must not read from a replica
     is_of_contract: bool = False  # see of_contract()
     rule: str = ""
     operation_id: str = ""
-    documented: Callable[..., Any] | None = None  # carries what flask-smorest documents
+    documented: Callable[..., Any] | None = None  # flask-smorest stores documentation in it
 
     @property
     def _apidoc(self) -> dict[str, Any]:
-        """What flask-smorest documents: it reads this attribute of a view."""
+        """The documentation. flask-smorest reads this attribute of a view."""
         return {**getattr(self.documented, "_apidoc", {}), "endpoint": self}
 
     @cached_property
@@ -91,16 +91,16 @@ class Endpoint(Guarded):
 
     @property
     def includes(self) -> tuple[Include, ...]:
-        """What ``?include=`` may name."""
+        """The keys that ``?include=`` may name."""
         return self.answer.includes if self.answer else ()
 
     @cached_property
     def only_reads(self) -> bool:
-        """Whether the permission to read is enough: a POST then changes nothing either."""
+        """Whether a permission to read is enough. If so, not even a POST changes anything."""
         return (self.access.permission or "").endswith(":read")
 
     def reads(self, request: flask.Request) -> bool:
-        """Whether the request changes nothing; an ``Idempotency-Key`` of a POST is stored."""
+        """Whether the request writes nothing. A POST with an ``Idempotency-Key`` stores the key."""
         if request.method in SAFE_METHODS:
             return True
         return self.only_reads and "Idempotency-Key" not in request.headers
@@ -113,12 +113,12 @@ View: TypeAlias = Callable[..., Any] | Guarded
 
 
 def guarded(view: View, access: Access) -> Guarded:
-    """The view with who may call it."""
+    """The view with this access."""
     return replace(view, access=access) if isinstance(view, Guarded) else Guarded(view, access)
 
 
 def endpoint_of(view: View) -> Endpoint:
-    """The endpoint that the decorators before have made, or a new one."""
+    """The view itself if an earlier decorator has made it an endpoint, else a new endpoint."""
     if isinstance(view, Endpoint):
         return view
     if isinstance(view, Guarded):
@@ -127,31 +127,31 @@ def endpoint_of(view: View) -> Endpoint:
 
 
 def reads_primary(view: View) -> Endpoint:
-    """Never read from a replica: the answer has to be exact, or is about the primary."""
+    """Decorator: read from the primary, as the answer must be exact or describes the primary."""
     return replace(endpoint_of(view), reads_primary=True)
 
 
 def of_contract(view: View) -> Endpoint:
-    """Answer as FastAPI does, as the nine operations of the interface document have to.
+    """Decorator for the nine operations of the interface document: answer as FastAPI does.
 
-    Query parameters that the operation does not have are ignored, and a 404 has no ``code``.
+    Unknown query parameters are ignored, and a 404 has no ``code``.
     """
     return replace(endpoint_of(view), is_of_contract=True)
 
 
 def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Response:
-    """Answer a request, in one transaction.
+    """Answer a request in one transaction.
 
-    An error ends the transaction with a rollback. :mod:`app.core.http.error_handlers` answers it,
-    but after an error on a replica the primary is asked first.
+    An error rolls the transaction back, and :mod:`app.core.http.error_handlers` answers it. After a
+    conflict, or an error on a replica, the request first runs again (:mod:`app.core.db.retries`).
     """
     if endpoint.is_guarded:
         rate_limits().count_request(request)
     route = reading.route(endpoint, request)
-    for attempt in retries.attempts(route.open):  # again after a conflict, or on the primary
+    for attempt in retries.attempts(route.open):
         with attempt as transaction:
             endpoint.access.enter(request)  # authenticate and authorise
-            route.enter(transaction)  # from here on a read may use a replica
+            route.enter(transaction)  # the following statements of a read may go to a replica
             if not endpoint.reads(request):
                 transactions.confirm()
             if "If-Match" in request.headers:

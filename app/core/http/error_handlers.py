@@ -1,6 +1,6 @@
 """Answers exceptions with the two error bodies; no stack trace, SQL text or secret is sent.
 
-Another protocol has its own error body, see :func:`answer_errors`.
+A protocol such as SCIM has its own error body, see :func:`answer_errors`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from app.core.observability.logs import add_facts, current_facts
 from app.core.validation import messages
 
 WriteBody = Callable[[AppError], bytes]
-"""Writes the body of an error's answer."""
+"""A function that writes the body of an error's answer."""
 
 JSON = "application/json"
 HANDLED = (
@@ -42,8 +42,8 @@ _protocols: dict[str, tuple[WriteBody, str]] = {}
 def register_error_handlers(app: Flask) -> None:
     """Answer every error of ``app``.
 
-    An unavailable database is 503. Any other exception is logged and answered with a 500 without
-    details.
+    An unavailable database is answered with 503. An unexpected exception is logged and answered
+    with 500, without details.
     """
     app.log_exception = _log  # type: ignore[method-assign]
     for kind in HANDLED:
@@ -51,10 +51,10 @@ def register_error_handlers(app: Flask) -> None:
 
 
 def answer_errors(where: str, write_body: WriteBody, content_type: str = JSON) -> None:
-    """Answer the errors of a protocol with this body. Call it when its module is imported.
+    """Answer the errors of a protocol by ``write_body``. Call it while its module is imported.
 
-    ``where`` is the name of a blueprint. Or it is a path, with all paths below it; this includes
-    requests that no route matches. The first that matches counts.
+    ``where`` is the name of a blueprint, or a path. A path stands for all paths below it too, also
+    for those without a route. If several calls match a request, the first call counts.
     """
     _protocols[where] = write_body, content_type
 
@@ -62,12 +62,12 @@ def answer_errors(where: str, write_body: WriteBody, content_type: str = JSON) -
 def _log(
     exc_info: tuple[type, BaseException, TracebackType | None] | tuple[None, None, None],
 ) -> None:
-    """Log as Flask does, without the path, which may contain personal data."""
+    """Log an exception as Flask does, but without the path, which may contain personal data."""
     current_app.logger.error("request_failed", exc_info=exc_info)
 
 
 def _answer(error: Exception) -> Response:
-    if isinstance(error, NotFound) and request.routing_exception is error:  # not from a view
+    if isinstance(error, NotFound) and request.routing_exception is error:  # no view
         urls = current_app.create_url_adapter(request)
         redirect = redirect_to_slashless(request, urls)
         if redirect is not None:
@@ -94,7 +94,7 @@ def _write_body(error: AppError) -> bytes:
 
 
 def _known_error(error: Exception) -> AppError:
-    """The error as one of ours; refusals and an unavailable database are logged."""
+    """The exception as an AppError. The log gets the reason of a 401, 403 or 503."""
     if isinstance(error, HTTPException):
         return _http_error(error)
     if not isinstance(error, AppError):

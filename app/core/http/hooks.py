@@ -1,4 +1,4 @@
-"""What runs before and after every request, whatever its endpoint."""
+"""The hooks that run before and after every request to any endpoint."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ log = logging.getLogger(__name__)
 
 
 def register_hooks(app: Flask) -> None:
-    """Register the hooks: ids and body limits before each request, metrics and a log line after it."""
+    """Register :func:`begin` and :func:`finish`."""
     app.before_request(begin)
     app.after_request(finish)
 
 
 def begin() -> Response | None:
-    """Begin the request's log, and set the limit of its body.
+    """Set the request's id and the limit of its body, and refuse malformed requests.
 
-    Raises NotFound for a path that begins with ``//`` or has a NUL character, BadRequest without one
-    ``Host``, and PermissionDenied for a view without ``access``.
+    Raises NotFound if the path begins with ``//`` or contains a NUL character. Raises BadRequest if
+    an HTTP/1.1 request has no ``Host`` or several, and PermissionDenied for a view without access.
     """
     request = current_request()
     request.started = time.perf_counter()
     logs.begin_request(request.headers.get("X-Request-Id"))
     path = request.environ["PATH_INFO"]
-    sent = request.environ.get("REQUEST_URI") or path  # the server makes //v1/users /v1/users
+    sent = request.environ.get("REQUEST_URI") or path  # waitress changes //v1 to /v1 in PATH_INFO
     if sent.startswith("//") or path.startswith("//") or "\0" in path:
         raise NotFound
-    host = request.environ.get("HTTP_HOST", ",")  # the server joins repeated headers by commas
+    host = request.environ.get("HTTP_HOST", ",")  # waitress joins repeated headers by commas
     if "," in host and request.environ["SERVER_PROTOCOL"] == "HTTP/1.1":
         raise BadRequest("A request of HTTP/1.1 has one Host header.")  # RFC 9112, section 3.2
     request.max_content_length = request.max_form_memory_size = body_limit(request.path)

@@ -1,9 +1,9 @@
 """``Idempotency-Key``: a POST or PATCH that is sent again has one effect and one answer.
 
-After the authentication the request's transaction inserts the key. A second request with the same
-key waits at the unique index until the first one's transaction ends. If the first answer is 2xx, it
-is stored with the key, and the second request gets it too. After any other answer the key is not
-stored, and the second request runs.
+After the authentication, the request's transaction inserts the key. A second request with the same
+key waits at the unique index until the first request's transaction ends. A 2xx answer is stored
+with the key, and the second request gets the stored answer. After any other answer the key is
+deleted, and the second request runs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from app.extensions import Model
 LIFETIME = timedelta(hours=24)
 WAIT_SECONDS = 10
 MAX_KEY_LENGTH = 255
-MAX_BODY = 64 * 1024  # bytes of an answer that are stored; a repeat of a larger one gets NOT_STORED
+MAX_BODY = 64 * 1024  # bytes of a stored answer's body; NOT_STORED is stored for a larger body
 NOT_STORED = b'{"detail":"The request was done before. Its answer was too large to be stored."}'
 METHODS = ("POST", "PATCH")
 LOCATION = ("header", "idempotency-key")
@@ -46,14 +46,14 @@ STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Plan-Unknown", "X-Updat
 
 
 class IdempotencyInProgress(Conflict):
-    """The first request with the key has not ended within :data:`WAIT_SECONDS`."""
+    """The second request has waited :data:`WAIT_SECONDS`, and the first one still runs."""
 
     code = "idempotency_in_progress"
     detail = "The first request with this Idempotency-Key is still running; try again in a moment."
 
 
 class IdempotencyKey(Model):
-    """One key of one credential, method and path, with the answer it got."""
+    """A key and the stored answer. ``scope`` is a digest of credential, method and path."""
 
     __tablename__ = "idempotency_keys"
 
@@ -85,7 +85,7 @@ STORE = Statement(
     .values(status=bindparam("status"), headers=bindparam("headers"), body=bindparam("body")),
 )
 RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_PLACE))
-# The condition is repeated, because a request may use an expired key again meanwhile.
+# The outer DELETE checks the time again, because a request may meanwhile have renewed the key.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
     "DELETE FROM idempotency_keys WHERE created_at < :before AND (scope, key) IN"
@@ -96,20 +96,21 @@ DELETE_EXPIRED = Statement(
 
 
 class Key(NamedTuple):
-    """A key that a request has claimed: its credential, method and path, and the key."""
+    """A key that a request has claimed, as the primary key of :class:`IdempotencyKey`."""
 
     of_scope: str
     of_key: str
 
 
 def replay(request: Request) -> Response | None:
-    """The stored answer to the same request with the same key; None if there is none.
+    """The stored answer to an earlier request with the same key; None if this request must run.
 
-    A request that is the first one with its key claims it in ``request.key``; its answer must then be
-    given to :func:`store`. Raises Invalid for a key that is empty, longer than 255 characters or not
-    printable, and Invalid ``idempotency_key_reused`` for another request under the key: another
-    query or body, or another value of one of :data:`DISTINGUISHING_HEADERS`. Raises
-    IdempotencyInProgress if the first request still runs after ten seconds.
+    If this is the first request with its key, ``request.key`` is set, and the caller must pass the
+    answer to :func:`store`. Raises Invalid if the key does not have 1 to 255 printable characters.
+    Raises Invalid ``idempotency_key_reused`` if the query, the body or one of
+    :data:`DISTINGUISHING_HEADERS` differs from the first request's. If the first request still runs
+    after :data:`WAIT_SECONDS`, raises IdempotencyInProgress; after a shorter DB_STATEMENT_TIMEOUT,
+    PostgreSQL's error, which is answered with 503.
     """
     request.key = None
     name = request.headers.get("Idempotency-Key")
@@ -133,12 +134,12 @@ def replay(request: Request) -> Response | None:
 
 
 def store(request: Request, response: Response) -> None:
-    """Store a 2xx answer under the key that the request has claimed; release it after any other."""
+    """Store a 2xx answer with the key that the request has claimed; else delete the key."""
     if request.key is None:
         return
     place = request.key._asdict()
     if not 200 <= response.status_code < 300:
-        RELEASE.execute(**place)  # returned, not raised, so this commits: a 304
+        RELEASE.execute(**place)  # the view raised no error, so the key would be committed
         return
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     body = response.get_data() if request.repeatable_body is None else request.repeatable_body
@@ -148,22 +149,22 @@ def store(request: Request, response: Response) -> None:
 
 
 def reused(key: str) -> Entry:
-    """The entry of a key that was used with another request."""
+    """The 422 entry for a key that was used with another request."""
     reason = "This idempotency key was used with another request"
     return error(LOCATION, "idempotency_key_reused", reason, key)
 
 
 def _fingerprint(request: Request) -> str:
-    """A digest of what makes another request under the same key another one."""
+    """A digest of query, DISTINGUISHING_HEADERS and body, equal for equal requests."""
     headers = [request.headers.get(name) for name in DISTINGUISHING_HEADERS]
-    head = json.dumps([request.query_string.decode("latin-1"), *headers])  # contains no NUL
+    head = json.dumps([request.query_string.decode("latin-1"), *headers])  # has no NUL
     return hashlib.sha256(head.encode() + b"\0" + request.get_data()).hexdigest()
 
 
 def _claim(key: Key, fingerprint: str) -> bool:
-    """Insert the key, or replace an expired one; False if it was used already.
+    """Insert the key or renew an expired one. False if another request has used the key.
 
-    Waits until another request that is inserting the same key has ended.
+    Waits while another transaction is inserting the same key.
     """
     now = utcnow()
     LIMIT_WAIT.first(limit=f"{int(WAIT_SECONDS * 1000)}ms")
@@ -181,5 +182,5 @@ def _claim(key: Key, fingerprint: str) -> bool:
 
 
 def forget_expired(limit: int) -> int:
-    """Delete keys that are older than :data:`LIFETIME`, at most ``limit``; returns their number."""
+    """Delete at most ``limit`` keys that are older than :data:`LIFETIME`; returns their number."""
     return DELETE_EXPIRED.execute(before=utcnow() - LIFETIME, limit=limit)

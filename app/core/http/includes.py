@@ -1,7 +1,7 @@
-"""``?include=a,b``: further keys of each item that a GET answers.
+"""``?include=a,b`` adds the keys ``a`` and ``b`` to each item of an answer.
 
-A view offers them by ``@blp.response(…, includes=(…))``. Each key costs at most one statement,
-whatever the number of items.
+A view offers keys by ``@blp.response(…, includes=(…))``. Each key needs at most one statement for
+all items together.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ PARAMETER = "include"
 
 Rows: TypeAlias = Sequence[Any]
 KeyOf: TypeAlias = Callable[[Any], object]
-"""Gives the key by which a row's values are found."""
+"""A function that returns a row's key: the value by which the statement finds related rows."""
 
 
 @dataclass(frozen=True)
 class Include:
     """A key that ``?include=<name>`` adds at the end of each item.
 
-    ``read`` returns the values of the given rows, in their order; ``field`` documents and
-    serializes a value. ``permission`` is what the caller needs besides the view's own.
+    ``read`` takes all rows and returns one value for each, in the same order. ``field`` documents
+    and serializes a value. The caller needs ``permission`` in addition to the view's own.
     """
 
     name: str
@@ -45,15 +45,15 @@ class Include:
     permission: str | None = None
 
     def add_to(self, items: Sequence[dict[str, object]], rows: Rows) -> None:
-        """Add the key to ``items``, the serialized ``rows``."""
+        """Add the key to each of ``items``, which are the serialized ``rows``."""
         for item, value in zip(items, self.read(rows), strict=True):
             item[self.name] = self.field.to_json(value)
 
 
 def by_key(statement: Statement, keys: Sequence[object], **values: object) -> Rows:
-    """For each key, the row of ``statement`` that has it as its first column, or None.
+    """For each key, the row of ``statement`` whose first column is that key, or None.
 
-    A key is an id or its text. The statement takes the distinct ``keys``.
+    A key is an id, the text of an id, or None. The statement has the parameter ``keys``, an array.
     """
     wanted = sorted({str(key) for key in keys if key is not None})
     rows = statement.all(keys=wanted, **values) if wanted else []
@@ -62,10 +62,10 @@ def by_key(statement: Statement, keys: Sequence[object], **values: object) -> Ro
 
 
 def choose(endpoint: Endpoint, asked: str) -> tuple[Include, ...]:
-    """The includes that ``?include=<asked>`` asks for, in its order.
+    """The includes named in ``?include=<asked>``, in that order.
 
     Raises Invalid at ``["query", "include"]`` for a name that the endpoint does not offer, and
-    PermissionDenied without the permission of one.
+    PermissionDenied if the caller lacks the permission of an include.
     """
     offered = {include.name: include for include in endpoint.includes}
     names = dict.fromkeys(asked.split(","))
@@ -81,7 +81,7 @@ def choose(endpoint: Endpoint, asked: str) -> tuple[Include, ...]:
 
 @cache
 def documented(schema: type[Schema], includes: tuple[Include, ...]) -> type[Schema]:
-    """The schema with the keys of ``includes``, for the OpenAPI document."""
+    """A schema that has the keys of ``includes`` too, for the OpenAPI document."""
     name = schema.__name__.removesuffix("Schema")
     fields = {include.name: include.field for include in includes}
     described = {"__doc__": f"{schema.__doc__} With the keys that `include` asks for."}
@@ -89,7 +89,7 @@ def documented(schema: type[Schema], includes: tuple[Include, ...]) -> type[Sche
 
 
 def parameter(includes: Sequence[Include], names: Json) -> dict[str, object]:
-    """The query parameter, for the OpenAPI document; ``names`` is the schema of one name."""
+    """The parameter in the OpenAPI document; ``names`` is the JSON Schema of one include's name."""
     needed = [f"`{one.name}` needs `{one.permission}`" for one in includes if one.permission]
     return {
         "name": PARAMETER,
@@ -106,7 +106,7 @@ def parameter(includes: Sequence[Include], names: Json) -> dict[str, object]:
 
 
 def own_column(name: str, field: Field) -> Include:
-    """A key whose value is the column of that name."""
+    """An include whose value is the row's own column ``name``."""
     return Include(name, field, lambda rows: [getattr(row, name) for row in rows])
 
 
@@ -119,7 +119,7 @@ def related(
     *,
     column: str = "",
 ) -> Include:
-    """A key whose value is the row that ``statement`` has for ``key(row)``, or a column of it."""
+    """An include with the one row that ``statement`` finds for ``key(row)``, or its ``column``."""
 
     def read(rows: Rows) -> Rows:
         found = by_key(statement, [key(row) for row in rows])
@@ -131,7 +131,7 @@ def related(
 def related_lists(
     name: str, field: Field, statement: Statement, key: KeyOf, permission: str
 ) -> Include:
-    """A key whose value are all rows that ``statement`` has for ``key(row)``, in its order."""
+    """An include with the list of all rows that ``statement`` finds for ``key(row)``, in order."""
 
     def read(rows: Rows) -> Rows:
         found: dict[str, list[object]] = defaultdict(list)
@@ -144,6 +144,6 @@ def related_lists(
 
 
 def by_id(name: str, *columns: Any) -> Statement:
-    """The statement that reads ``columns``, first the id, of the rows with the ids ``keys``."""
+    """A statement that reads ``columns`` where the first of them, an id, is in ``keys``."""
     keys = bindparam("keys", type_=ARRAY(Uuid))
     return Statement(name, select(*columns).where(columns[0] == any_(keys)))

@@ -14,13 +14,13 @@ PAGING = {field.name for field in fields(Paging)} - {"as_json"}
 
 
 class PageQuerySchema(Schema):
-    """The query of every list; a list's own filters are fields of a subclass.
+    """The query of every list. A subclass has the filters of one list as further fields.
 
-    ``load`` returns the parameters of this class as one value, ``paging``.
+    ``load`` returns the parameters of this class together, as ``paging``.
     """
 
     as_json: ClassVar[bool] = False
-    """Whether the list only writes its rows as JSON, and no field converts a JSON column."""
+    """True: the rows are only written as JSON, and no field of the schema changes a JSON column."""
 
     limit = Int(
         ge=1,
@@ -49,7 +49,7 @@ class PageQuerySchema(Schema):
     )
 
     def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]
-        """The list's own filters and ``paging``."""
+        """The subclass' filters, and the other parameters as ``paging``."""
         values = super().load(data, unknown=unknown)
         given = {name: values.pop(name) for name in PAGING if name in values}
         return {**values, "paging": Paging(**given, as_json=self.as_json)}

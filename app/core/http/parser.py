@@ -1,6 +1,6 @@
 """Reads the arguments of a view from a request, and refuses wrong ones as FastAPI does.
 
-A 422 lists the errors of all sources: the query's first, then the headers', then the body's. If a
+A 422 lists the errors in the query, then those in the headers, then those in the body. If a
 query parameter is repeated, the last value counts. Below /v1 unknown query parameters are refused,
 except by an endpoint that ``is_of_contract``. A body is parsed as JSON only if its
 Content-Type is JSON.
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from app.core.http.endpoint import Endpoint
 
 MAX_DEPTH = 128
-"""JSON nested deeper than this is answered with 400, as FastAPI answers an unreadable body."""
+"""JSON with a deeper nesting is answered with 400, as FastAPI answers an unreadable body."""
 
 MAX_CONTAINERS = 20_000
-"""JSON with more arrays and objects that are not empty is answered with 400 too."""
+"""JSON with more arrays and objects, not counting empty ones, is answered with 400 too."""
 
 UNREADABLE = "There was an error parsing the body"
 
@@ -43,22 +43,23 @@ _NO_BODY = object()
 
 
 class Argument(NamedTuple):
-    """An argument of a view: ``json``, ``query`` or ``headers``, loaded by the schema."""
+    """An argument of a view: ``schema`` loads it from ``location`` (json, query or headers)."""
 
     location: str
     schema: Schema
 
 
 def read(endpoint: Endpoint, request: Request) -> list[Any]:
-    """The arguments of the view, one for each of the endpoint's; sets ``request.includes``.
+    """The values of ``endpoint.arguments``, in their order; sets ``request.includes``.
 
-    Raises Invalid with the errors of all sources or, if there are none, those of ``Schema.rules``.
-    Errors of ``?include=``, and parameters that the endpoint does not take, are reported alone.
+    Raises Invalid with the errors of query, headers and body together. If there are none,
+    ``Schema.rules`` is checked. Three errors are reported alone: a wrong ``?include=``, a query
+    parameter of an endpoint that takes none, and a body that is not valid JSON.
     """
     is_strict = request.path.startswith("/v1/") and not endpoint.is_of_contract
     unknown = ma.RAISE if is_strict else ma.EXCLUDE
     query = _query(endpoint, request, unknown) if request.query_string else {}
-    body = _body(request) if "json" in endpoint.locations else None  # its faults are reported alone
+    body = _body(request) if "json" in endpoint.locations else None  # raises at once
     values: list[Any] = []
     found: list[Entry] = []
     for argument in endpoint.arguments:
@@ -83,12 +84,12 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
 
 
 def query_values(request: flask.Request) -> dict[str, str]:
-    """The query as FastAPI reads it: of repeated parameters the last one counts."""
+    """The query as FastAPI reads it: the last value of a repeated parameter counts."""
     return dict(parse_qsl(request.query_string.decode("latin-1"), keep_blank_values=True))
 
 
 def _query(endpoint: Endpoint, request: Request, unknown: str) -> dict[str, str]:
-    """The parameters of the query but ``include``, which sets ``request.includes``."""
+    """The query's parameters except ``include``, whose includes are stored in the request."""
     query = query_values(request)
     asked = query.pop(includes.PARAMETER, None) if endpoint.includes else None
     if "query" not in endpoint.locations:
@@ -107,9 +108,9 @@ def _named_headers(schema: Schema, request: Request) -> dict[str, str]:
 
 
 def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str) -> Any:
-    """The values of parameters. Errors have FastAPI's details.
+    """Load query parameters or headers. Errors look as FastAPI's.
 
-    A missing parameter's input is null, and the names of headers are in lower case.
+    The ``input`` of a missing parameter is null, and names of headers are in lower case.
     """
     try:
         values = argument.schema.load(given, unknown=unknown)
@@ -130,7 +131,7 @@ def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str)
 
 
 def _body(request: Request) -> Any:
-    """The parsed JSON body. Without a JSON Content-Type it is the text, which every schema refuses."""
+    """The parsed JSON body. With another Content-Type it is a text, which every schema refuses."""
     raw = request.get_data()
     if not raw:
         return _NO_BODY
@@ -143,11 +144,11 @@ def _body(request: Request) -> Any:
 
 
 def parse_json(raw: bytes) -> Any:
-    """The JSON value, as a request's body is parsed.
+    """Parse JSON in the way in which a request's body is parsed.
 
     Raises Invalid for a syntax error. Raises BadRequest for bytes that cannot be decoded, for an
-    integer with too many digits, for nesting deeper than :data:`MAX_DEPTH`, and for more than
-    :data:`MAX_CONTAINERS` arrays and objects that are not empty.
+    integer with more than 4,300 digits, for nesting deeper than :data:`MAX_DEPTH`, and for more
+    than :data:`MAX_CONTAINERS` arrays and objects that are not empty.
     """
     try:
         body = json.loads(raw)

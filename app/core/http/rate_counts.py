@@ -2,18 +2,18 @@
 
 A window's number is epoch seconds // its length. Each process counts in memory, so a request never
 waits for Redis. Every :data:`INTERVAL` one thread per process sends the changed totals to Redis and
-reads the sums. In Redis a bucket's window is a hash with one field per bucket in a process. Totals
-are absolute, so a failed exchange can be repeated. Without Redis each process counts alone.
+reads the sums. In Redis a bucket's window is a hash; each process has a field of its own in it.
+Totals are absolute, so a failed exchange can be repeated. Without Redis each process counts alone.
 
-Overshoot, for N processes, I the :data:`INTERVAL`, d the duration of an exchange and r requests per
-second of one client:
+So a client can exceed the limit. With N processes, the interval I, the duration d of an exchange
+and r requests per second, the excess is
 
-- Requests spread over all processes: at most r * 2 * (I + d) + N beyond the limit.
-- A client that chooses the process: at most N * r * (I + d) beyond the limit.
-- In any case, and without Redis: at most (N - 1) times the limit.
+- at most r * 2 * (I + d) + N, if the requests are spread over all processes;
+- at most N * r * (I + d), if the client chooses the process of each request;
+- never more than (N - 1) times the limit, also without Redis.
 
 An evicted bucket that is used again gets a new field and counts from zero. The next exchange adds
-what the bucket had sent before; what it had not sent is lost.
+the requests that it had sent before the eviction. Those that it had not sent are lost.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from app.config_values import Rate
 log = logging.getLogger(__name__)
 
 INTERVAL = 0.5  # seconds between two exchanges
-MAX_BUCKETS = 10_000  # per process, about 3 MB; beyond, the least recently used is evicted
-BATCH = 1_000  # buckets in one call of the script, which then takes Redis about 4 ms
+MAX_BUCKETS = 10_000  # per process, about 3 MB; a further one evicts the least recently used
+BATCH = 1_000  # buckets in one call of the script, which takes Redis about 4 ms
 KEY_PREFIX = "controlplane:ratelimit"
 
 # For 500 buckets the script takes 2.5 ms of CPU in the process; a pipeline takes 16 ms.
@@ -57,7 +57,7 @@ return sums
 
 
 class Usage(NamedTuple):
-    """How far a bucket's window was used right after a request was admitted or refused."""
+    """The state of a bucket's window, right after a request was admitted or refused."""
 
     name: str
     rate: Rate
@@ -67,7 +67,7 @@ class Usage(NamedTuple):
 
     @property
     def remaining(self) -> int:
-        """Requests that the window still admits."""
+        """The number of requests that the window still admits."""
         return max(0, self.rate.amount - self.used)
 
 
@@ -77,15 +77,15 @@ class Bucket:
 
     name: str
     rate: Rate
-    field: str  # in Redis; no other bucket has it
-    window: int = 0
-    own: int = 0  # admitted by this bucket
-    sent: int = 0  # the part of ``own`` that Redis knows
-    others: int = 0  # admitted by the buckets of this name in other fields, as of the last exchange
+    field: str  # the field in Redis, which only this bucket of this process writes
+    window: int = 0  # the number of the current window
+    own: int = 0  # requests that this process admitted
+    sent: int = 0  # the value of ``own`` that Redis has
+    others: int = 0  # the sum of the other fields in Redis at the last exchange
 
     @property
     def key(self) -> str:
-        """The key in Redis of the hash of its current window."""
+        """The Redis key of the current window's hash."""
         return f"{KEY_PREFIX}:{self.name}:{self.rate.seconds}:{self.window}"
 
     def turn(self, now: float) -> None:
@@ -101,7 +101,7 @@ class Bucket:
 
 
 class Snapshot(NamedTuple):
-    """What an exchange sends of one bucket."""
+    """The values of one bucket that an exchange sends."""
 
     bucket: Bucket
     key: str  # of the hash in Redis
@@ -110,7 +110,7 @@ class Snapshot(NamedTuple):
 
 
 class RateCounts:
-    """The buckets of this process. Safe for threads; a forked process starts with none."""
+    """The buckets of this process. Thread-safe; a forked process starts with no buckets."""
 
     def __init__(self, client: Redis, interval: float = INTERVAL) -> None:
         self._script = client.register_script(EXCHANGE)
@@ -126,9 +126,9 @@ class RateCounts:
         self._thread: threading.Thread | None = None
 
     def count(self, name: str, rate: Rate) -> Usage:
-        """Count one request unless the limit is reached; refused requests are not counted.
+        """Admit and count one request, or refuse it if the limit is reached.
 
-        ``rate`` is that of a new bucket; a known one keeps its own (see :meth:`set_rate`).
+        A new bucket gets ``rate``. An existing one keeps the rate it has (see :meth:`set_rate`).
         """
         now = time.time()
         with self._lock:
@@ -153,7 +153,7 @@ class RateCounts:
             return bucket.usage(is_allowed=is_allowed)
 
     def set_rate(self, name: str, rate: Rate) -> Usage | None:
-        """Change a bucket's rate; None if the bucket was evicted.
+        """Change a bucket's rate and return its state; None if there is no such bucket.
 
         The counts remain, unless the length of the window changes.
         """
@@ -166,20 +166,20 @@ class RateCounts:
             return bucket.usage(is_allowed=True)
 
     def exchange(self) -> None:
-        """Send the totals that have changed and learn the sums; raises RedisError.
+        """Send the totals that have changed and read the sums; raises RedisError.
 
-        Buckets that were not used during a window are dropped.
+        Buckets that were not used for a complete window are removed.
         """
         changed = iter(self._changed())
         while batch := list(itertools.islice(changed, BATCH)):
-            # A key expires one window length after its last update, so never before its window ends.
+            # A key expires one window's length after its last update, so after its window's end.
             arguments = [
                 value for sent in batch for value in (sent.bucket.field, sent.own, sent.seconds)
             ]
             sums = self._script([sent.key for sent in batch], arguments)
             with self._lock:
                 for sent, total in zip(batch, sums, strict=True):
-                    if sent.bucket.key == sent.key:  # still in the window that was sent
+                    if sent.bucket.key == sent.key:  # no new window has begun
                         sent.bucket.sent = sent.own
                         sent.bucket.others = total - sent.own
 

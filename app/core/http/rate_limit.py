@@ -1,18 +1,17 @@
 """Rate limits: per credential for guarded requests, per address for failed authentication.
 
-Requests are counted in the process and summed with those of the other processes in the background,
-see :mod:`app.core.http.rate_counts`. No request waits for Redis, and none fails without it.
-``RATELIMIT_ENABLED=0`` turns the limits off. Public endpoints have none, because providers deliver
-webhooks in bursts. Responses to counted requests have the headers ``RateLimit-Limit``,
+Each process counts its requests. A thread adds the counts of the other processes in the background,
+see :mod:`app.core.http.rate_counts`. No request waits for Redis, and none fails without Redis.
+``RATELIMIT_ENABLED=0`` turns the limits off. Public endpoints have no limit, because providers
+deliver webhooks in bursts. Responses to counted requests have the headers ``RateLimit-Limit``,
 ``-Remaining`` and ``-Reset`` (seconds) of draft-ietf-httpapi-ratelimit-headers-06. A 429 also has
 ``Retry-After``.
 
 A request is counted before its credential is looked up, so a request beyond the limit does not use
-the database. Where an address has reached the limit of failed authentications, an API key or a SCIM
-token is looked up only if the process has found it before. A SCIM connection has several tokens:
-its requests are also counted together, after the look-up. Whether a credential is a platform
-credential is known after its first authentication in a process; until then RATELIMIT_DEFAULT
-applies to it.
+the database. If an address has reached the limit of failed authentications, the process looks up
+only API keys and SCIM tokens that it has found before. The tokens of a SCIM connection also share
+one limit, which is counted after the look-up. A process knows after the first authentication
+whether a credential is a platform credential. Until then RATELIMIT_DEFAULT applies.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from app.core.http.request import Request
 from app.core.redis_clients import request_client
 
 EXTENSION = "rate_limits"
-FAILURES_OF = "failed-authentication:"  # before an address, the name of its bucket
+FAILURES_OF = "failed-authentication:"  # followed by the address, the name of a bucket
 TOO_MANY_FAILURES = "Too many failed authentications from this address."
 IS_COUNTED = "controlplane.is_counted"
-"""The key of the WSGI environment that the console sets: its page's request was counted already."""
+"""A key of the WSGI environment: the request is not counted. The console and commands set it."""
 
 
 class TooManyRequests(AppError):
@@ -55,7 +54,7 @@ class RateLimits:
         self._default = parse_rate(config.ratelimit_default)
         self._scim = parse_rate(config.ratelimit_scim)
         self._platform = parse_rate(config.ratelimit_platform)
-        self._known: set[str] = set()  # names of credentials that were found in the database
+        self._known: set[str] = set()  # names of credentials that the database has confirmed
         self._failed_authentication = parse_rate(config.ratelimit_failed_auth)
 
     def count_request(
@@ -63,8 +62,8 @@ class RateLimits:
     ) -> None:
         """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit.
 
-        It counts for its credential, by default that of its header, and without any for its
-        address. SCIM has a limit of its own, because a directory sends one request for each person.
+        It counts for ``credential``, by default the one in its header. If there is none, it counts
+        for its address. A directory sends one request per person, so SCIM has its own limit.
         """
         if credential is None:
             if IS_COUNTED in request.environ:
@@ -74,19 +73,19 @@ class RateLimits:
         self._count(request, name, self._scim if is_scim else self._default, "Too Many Requests")
 
     def count_scim_connection(self, request: Request, connection_id: UUID) -> None:
-        """Count a request of a SCIM connection, whichever of its tokens it has."""
+        """Count a request for its SCIM connection; all tokens of a connection share the limit."""
         self._count(request, f"scim:{connection_id}", self._scim, "Too Many Requests")
 
     @contextmanager
     def looking_up(self, request: Request) -> Iterator[None]:
         """Run the block, which looks up the credential of the request's header in the database.
 
-        Raises TooManyRequests instead where the address has reached the limit of failures, unless
-        this process has found the credential before.
+        Raises TooManyRequests before the block if the address has reached the limit of failures and
+        this process has not found the credential before.
         """
         name = _name_of(_credential_of(request))
         if name not in self._known:
-            # Counts nothing: the bucket has this rate already.
+            # set_rate() reads the bucket without counting; the rate stays the same.
             usage = self.counts.set_rate(
                 FAILURES_OF + str(request.remote_addr), self._failed_authentication
             )
@@ -108,14 +107,14 @@ class RateLimits:
         )
 
     def set_limit_of_credential(self, request: Request, *, is_platform: bool) -> None:
-        """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the credential of this request."""
+        """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the bucket that counted the request."""
         rate = self._platform if is_platform else self._default
         if request.usage is not None and request.usage.rate != rate:
             request.usage = self.counts.set_rate(request.usage.name, rate)
 
     @staticmethod
     def add_headers(request: Request, response: Response) -> None:
-        """Add the headers of the limit that this request was counted against last."""
+        """Add the headers of the limit that counted this request last."""
         usage = request.usage
         if usage is None:
             return
@@ -134,7 +133,7 @@ class RateLimits:
 
 
 def _credential_of(request: Request) -> str:
-    # White space and the spelling of ``Bearer`` make no difference.
+    # The case of ``Bearer``, and spaces around the credential, do not change the result.
     return request.headers.get("Authorization", "").partition(" ")[2].strip()
 
 

@@ -1,4 +1,4 @@
-"""The request that this thread answers, with what its steps leave for later ones."""
+"""Flask's request, with attributes that an early step of a request sets for a later one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class Request(flask.Request):
-    """Flask's request, with what is known of this one."""
+    """Flask's request with this service's attributes."""
 
     started: float  # time.perf_counter()
-    usage: Usage | None = None  # of the rate limit that the request was counted against last
-    principal: object = None  # app.auth.guard.current_principal() has its type
+    usage: Usage | None = None  # the state of the rate limit that counted the request last
+    principal: object = None  # a Principal; use app.auth.guard.current_principal()
     credential = ""  # the scope of idempotency keys; "" for a public endpoint
     api_key_id: UUID | None = None
-    key: Key | None = None  # the Idempotency-Key, where its first request is running
-    repeatable_body: bytes | None = None  # the body to store where the answer has a secret
+    key: Key | None = None  # the Idempotency-Key, if this is the first request with it
+    repeatable_body: bytes | None = None  # the body to store if the answer contains a secret
     includes: tuple[Include, ...] = ()  # what ?include= asks for
 
 
 def current_request() -> Request:
-    """The current request itself, in place of Flask's proxy; RuntimeError outside one."""
+    """The current request itself, not Flask's proxy of it; RuntimeError outside a request."""
     return cast("Request", request_ctx.request)

@@ -1,4 +1,4 @@
-"""Routing as in FastAPI: a path matches exactly; one with a trailing slash is redirected."""
+"""Routing as in FastAPI: a path must match exactly; a trailing slash leads to a redirect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IN_QUERY = "%/?:@!$&'()*+,;=[]"
 
 
 def configure_routing(app: Flask) -> None:
-    """Do not merge slashes, and answer OPTIONS like any other method. Call before the first route."""
+    """Match paths exactly, and let OPTIONS get 405. Call it before the first route is added."""
     app.url_map.merge_slashes = False
     app.url_map.strict_slashes = True
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
@@ -23,10 +23,10 @@ def configure_routing(app: Flask) -> None:
 def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
     """A 307 to the path without its trailing slashes.
 
-    None if the path has none, or if the path without them has no route.
+    None if the path has no trailing slash, or if the path without them has no route.
 
-    The address is absolute. The method is not checked: the new path answers 405 itself. The body is
-    not read.
+    ``Location`` is an absolute URL. The method is not checked: the new path answers 405 itself. The
+    body is not read.
     """
     path = request.path.rstrip("/")
     if path in ("", request.path) or urls is None or not urls.allowed_methods(path):
@@ -52,11 +52,11 @@ def _redirect(request: Request, path: str) -> Response:
 
 
 def own_address(request: Request) -> str:
-    """The service's address, without a slash at its end: ``PUBLIC_URL``.
+    """The service's URL, without a slash at its end: ``PUBLIC_URL`` if it is set.
 
-    Without it the ``X-Forwarded-Host`` of a trusted proxy, else the address that the client connected
-    to. Never the ``Host`` header, because a client can send any. ProxyFix stores the host of a trusted
-    proxy in SERVER_NAME too, and the original values under its own key.
+    Otherwise the host is ``X-Forwarded-Host`` of a trusted proxy, else the address on which the
+    server listens. It is never the ``Host`` header, because a client can send any. ProxyFix stores
+    a trusted proxy's host in SERVER_NAME too, and the original value in ``orig``.
     """
     if public_url := current_app.config.get("PUBLIC_URL", ""):
         return str(public_url).rstrip("/")
@@ -68,6 +68,6 @@ def own_address(request: Request) -> str:
 
 
 def allowed_methods(error: MethodNotAllowed, urls: Map, path: str) -> str:
-    """The ``Allow`` header. A rule without parameters hides the methods of a rule with parameters."""
+    """The ``Allow`` header. If a rule equals the path, rules with parameters do not count."""
     own = [rule.methods or set() for rule in urls.iter_rules() if rule.rule == path]
     return ", ".join(sorted(set().union(*own) if own else error.valid_methods or ()))

@@ -1,9 +1,9 @@
 """The gunicorn worker class: waitress' loop reads and writes, threads run the application.
 
-waitress reads a request completely before a thread gets it, and buffers the answer, so a slow
-client occupies no thread. After SIGTERM or ``max_requests`` a process accepts no connection, and
-answers each request that has begun. It ends when no connection is open, or when nothing has
-happened for :data:`QUIET` seconds and no request runs, at the latest after ``graceful_timeout``.
+waitress reads a request completely before a thread gets it, and buffers the answer. So a slow
+client occupies no thread. After SIGTERM or ``max_requests`` a process accepts no new connection,
+and answers the requests that have begun. The process ends when no connection is open, or when no
+request runs and no byte came for :data:`QUIET` seconds, at the latest after ``graceful_timeout``.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from werkzeug.wsgi import ClosingIterator
 
 from app.core.http.body_limits import largest_body
 
-IDLE = 30  # seconds without a byte in either direction, after which a connection is closed
+IDLE = 30  # seconds; a connection without a byte in either direction is closed
 QUIET = 2.0  # seconds
-# The connection closes after a larger answer. A client that sends many requests at once, and reads
-# nothing, then fills at most 16 MiB, above which waitress lets a thread wait.
+# In bytes: the connection is closed after a larger answer. So a client that sends many requests and
+# reads nothing stays below the 16 MiB of buffered answers at which waitress blocks a thread.
 LARGE = 128 * 1024
-FRAMING = 1024 * 1024  # bytes that the framing of chunks may add to a body
+FRAMING = 1024 * 1024  # bytes that chunked encoding may add to a body
 
 
 class Worker(base.Worker):
     """One web process, without TLS."""
 
     def run(self) -> None:
-        """Serve until told to stop, then finish the open requests."""
+        """Serve until ``alive`` is False, then finish the open requests."""
         logging.getLogger("waitress").setLevel(logging.WARNING)
         logging.getLogger("waitress").addFilter(_shorten)
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
@@ -76,14 +76,14 @@ class Worker(base.Worker):
                 break
 
     def _turn(self, seconds: float) -> None:
-        """Handle what happens next, or wait ``seconds`` for it."""
+        """Read and write sockets once; wait at most ``seconds`` until one is ready."""
         wasyncore.loop(timeout=seconds, use_poll=True, map=self.map, count=1)
         self.notify()
         if os.getppid() != self.ppid:
             self.alive = False
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
-        """Run the application."""
+        """Run the application, and close the connection after the answer where it must close."""
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             length = next((int(value) for name, value in headers if name == "Content-Length"), 0)
@@ -105,20 +105,20 @@ class Worker(base.Worker):
 
 
 def _listener(fileno: int) -> socket.socket:
-    """The listening socket; Linux gives its options to each connection."""
+    """The listening socket. On Linux each accepted connection inherits its options."""
     listener = socket.socket(fileno=fileno)
-    # Urgent data are read as other bytes. Unread they would keep the loop busy.
+    # Read TCP urgent data like other bytes: unread, they would keep the loop busy.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
     if listener.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Only the kernel can close the connection of a client that reads nothing.
+        # The kernel closes the connection of a client that reads nothing; waitress cannot.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, IDLE * 1000)
     return listener
 
 
 def _shorten(record: logging.LogRecord) -> bool:
-    """A log filter: removes the traceback of waitress' own errors.
+    """A log filter that removes the traceback of waitress' own errors.
 
-    They mostly mean that a client has closed its connection.
+    Most of these errors mean that a client has closed its connection.
     """
     if record.exc_info:
         vars(record).update(reason=repr(record.exc_info[1]), exc_info=None)

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 
 Part = Callable[..., None]
 PARTS = ("scheduler", "sequencer", "sender")
-SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds until a part that has failed starts again
-SEEN_EVERY = 10.0  # seconds
+SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds until a part that has ended starts again
+SEEN_EVERY = 10.0  # seconds between two writes of LAST_SEEN
 LAST_SEEN = SharedMetric(
     "process_last_seen",
     "Time at which a process of this kind was last seen, in seconds since 1970; 0 for never.",
@@ -27,10 +27,11 @@ LAST_SEEN = SharedMetric(
 
 
 def run_parts(app: Flask, parts: Mapping[str, Part], *, stopped: threading.Event) -> None:
-    """Call each part with ``app`` and ``stop=``, in a thread of its own, until all have ended.
+    """Run each part in a thread of its own, as ``part(app, stop=…)``, until ``stopped`` is set.
 
-    A part has to call ``stop()`` often; the call also stores in :data:`LAST_SEEN` that the part
-    works. A part that fails before ``stopped`` starts again, after a pause that doubles each time.
+    A part must call ``stop()`` often and return when it is True. ``stop()`` also writes the time to
+    :data:`LAST_SEEN`. A part that fails or returns earlier is started again. The pause doubles each
+    time, up to :data:`LONGEST_PAUSE`, and is short again after the part has run longer than that.
     """
     with ThreadPoolExecutor(len(parts)) as threads:
         for name, part in parts.items():

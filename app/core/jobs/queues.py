@@ -1,8 +1,8 @@
 """Background jobs: the queues, the ``@job`` decorator, and pushing a job after the commit.
 
-A job has only ids as arguments; everything else is in PostgreSQL, and a sweeper queues lost jobs
-again. So a push that fails is only logged, and every job is harmless when it runs twice. A service
-does not import jobs: it pushes ``JOBS[NAME]``, where ``NAME`` is a constant beside the use.
+The arguments of a job are ids; all other data is in PostgreSQL. A periodic job queues lost jobs
+again, so a failed push is only logged. A job may run twice, so running it twice must be harmless.
+A service does not import jobs: it pushes ``JOBS[NAME]``, with a constant ``NAME`` in its module.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from app.core.redis_clients import request_client
 
 log = logging.getLogger(__name__)
 
-PAUSE = 5  # seconds, fewer than the shortest period
+PAUSE = 5  # seconds, shorter than ``every`` of any periodic job
 RENAMED = {
     "app.subscriptions.jobs": "app.plans.jobs",
     "app.webhook_deliveries.jobs": "app.webhooks.deliveries.jobs",
     "app.webhooks.jobs": "app.inbox.jobs",
 }
-"""Modules of jobs by their name in the release before, whose jobs may wait during an upgrade."""
+"""Name of a jobs module in the previous release, whose jobs may still be queued -> name now."""
 
 
 class Queue(StrEnum):
-    """All queues, in the order in which a worker serves them."""
+    """All queues. A worker takes jobs from the first queue in this order that has any."""
 
     WEBHOOKS = "webhooks"
     INDEXES = "indexes"
@@ -48,7 +48,7 @@ class Queue(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A function for a worker: a call runs it in this process, :meth:`push` queues it."""
+    """A function that a worker runs. :meth:`push` queues it; calling the Job runs it here."""
 
     function: Callable[..., object]
     queue: Queue
@@ -64,9 +64,9 @@ class Job:
         return self.function(*ids)
 
     def push(self, *ids: str, delay: float = 0) -> None:
-        """Queue the job after the commit; at once outside a transaction.
+        """Queue the job after the current transaction's commit, or at once outside a transaction.
 
-        ``delay``: seconds until a worker may run it.
+        ``delay``: seconds until a worker may run the job.
         """
         meta = {"request_id": current_request_id(), **telemetry.carried()}
         if transactions.is_open():
@@ -75,10 +75,10 @@ class Job:
             self._enqueue(ids, delay, meta)
 
     def push_periodically(self) -> bool:
-        """Queue the job unless another process has done so within :data:`PAUSE` seconds.
+        """Queue the job, unless a process has queued it in the last :data:`PAUSE` seconds.
 
-        So workers and schedulers that start together queue each periodic job once. False if Redis
-        does not answer.
+        So several schedulers that run at the same time queue each periodic job once. Returns False
+        if Redis does not answer.
         """
         try:
             self.push_once(PAUSE)
@@ -88,12 +88,12 @@ class Job:
         return True
 
     def push_once(self, seconds: int) -> None:
-        """Queue the job unless a process has done so within ``seconds``. Raises RedisError."""
+        """Queue the job, unless a process did so in the last ``seconds``. Raises RedisError."""
         if connection().set(f"jobs:pushed:{self.name}", b"1", nx=True, ex=seconds):
             self.push()
 
     def forget_push(self) -> None:
-        """Let :meth:`push_once` queue the job again; the job calls it when it starts."""
+        """Let the next :meth:`push_once` queue the job again. The job calls this when it starts."""
         with suppress(RedisError):
             connection().delete(f"jobs:pushed:{self.name}")
 
@@ -118,7 +118,7 @@ class Job:
 
 @contextmanager
 def apart(event: str, **fields: str) -> Iterator[None]:
-    """For one item of many: an error is logged as ``event`` and does not stop the others."""
+    """Log an error of the block as ``event`` instead of raising it; a job's time-out is raised."""
     try:
         yield
     except rq.timeouts.JobTimeoutException:
@@ -133,10 +133,10 @@ JOBS: dict[str, Job] = {}
 def job(
     *, queue: Queue, timeout: int = 300, every: int | None = None
 ) -> Callable[[Callable[..., object]], Job]:
-    """Make a function a job; its arguments are ids, as text.
+    """Register a function as a job; its arguments are ids, as text.
 
-    ``timeout``: seconds it may run. ``every``: seconds between two runs by the scheduler, for jobs
-    without arguments.
+    ``timeout``: seconds for which the job may run. ``every``: seconds between two runs of a
+    periodic job, which the scheduler queues; such a job has no arguments.
     """
 
     def register(function: Callable[..., object]) -> Job:
@@ -153,6 +153,6 @@ def queue_named(name: str, connection: Redis) -> rq.Queue:
 
 
 def connection() -> Redis:
-    """The current application's Redis client, with short time-outs."""
+    """The current application's Redis client; its time-out is ``REDIS_TIMEOUT``."""
     config = current_config()
     return request_client(config.redis_url, config.redis_timeout)

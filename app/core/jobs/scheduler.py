@@ -1,4 +1,4 @@
-"""The scheduler: queues the jobs that have ``every``."""
+"""The scheduler: queues the periodic jobs (those with ``every``)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from flask import Flask
 
 from app.core.jobs.queues import JOBS
 
-RETRY = 15  # seconds until a job is tried again that could not be queued
+RETRY = 15  # seconds until the next attempt after a job could not be queued
 
 
 def run_scheduler(app: Flask, *, stop: Callable[[], bool]) -> None:
-    """Push each job that has ``every`` when it is due, until ``stop()``.
+    """Push each periodic job when it is due, until ``stop()`` returns True.
 
-    Several schedulers at once are harmless, since the jobs are.
+    Several schedulers may run at once, because a job may run twice.
     """
     due = {scheduled.name: 0.0 for scheduled in JOBS.values() if scheduled.every}
     while not stop():

@@ -1,8 +1,8 @@
-"""Signals: telling another process, after the commit, that it has something to do.
+"""Signals: after the commit, a process notifies another one that there is work.
 
-They are best effort, because a process that waits for a signal also looks by itself. A process
-sends each signal at most once in :data:`PAUSE` seconds, and none for what happens meanwhile.
-Therefore a process that has received a signal looks again after :data:`PAUSE` seconds or more.
+A signal can be lost, so a process that waits for one also looks for work at intervals. A process
+sends each signal at most once in :data:`PAUSE` seconds; further ones are dropped, not delayed.
+Therefore the receiver must look for work once more, :data:`PAUSE` seconds or more after a signal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAUSE = 0.03  # seconds
 
 
 class Signal:
-    """One kind of signal: a message on a channel of Redis, or what ``send`` does instead."""
+    """One kind of signal: a message on the Redis ``channel``, or a call of ``send`` instead."""
 
     def __init__(self, channel: str, send: Callable[[], object] | None = None) -> None:
         self.channel = channel
@@ -36,7 +36,7 @@ class Signal:
         self._has_failed = False
 
     def notify(self) -> None:
-        """Send the signal after the current transaction's commit; at once outside a transaction."""
+        """Send the signal after the transaction's commit, or at once outside a transaction."""
         if not transactions.is_open():
             self._notify()
         elif self._notify not in transactions.current_transaction().callbacks:
@@ -59,7 +59,7 @@ class Signal:
 
 @contextmanager
 def listening(app: Flask, signal: Signal, heard: Callable[[], None]) -> Iterator[None]:
-    """Call ``heard`` for each message of a signal, in a thread, until the block ends."""
+    """While the block runs, a thread calls ``heard`` for each message of the signal."""
     config = app.extensions["config"]
     redis: Any = request_client(config.redis_url, config.redis_timeout)
     messages = redis.pubsub(ignore_subscribe_messages=True)

@@ -1,4 +1,4 @@
-"""The RQ worker process: runs each job inside an application context of its own."""
+"""The RQ worker process: each job runs in its own application context."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Worker(rq.Worker):
     max_connection_wait_time = 5.0  # seconds between attempts to reach Redis; RQ waits up to 60
 
     def perform_job(self, job: rq.job.Job, queue: rq.Queue) -> bool:
-        """Run one job and log it under its request's id; the result is whether it succeeded."""
+        """Run one job; returns whether it succeeded. Log lines have the id of the job's request."""
         module, _, name = str(job.func_name).rpartition(".")
         if module in RENAMED:
             job.func_name = f"{RENAMED[module]}.{name}"
@@ -47,15 +47,15 @@ class Worker(rq.Worker):
             return succeeded
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
-        """Say that the worker lives; register it again if Redis has lost it."""
+        """Record that the worker is alive. Register it again if Redis has lost its entry."""
         if pipeline is None and not self.connection.hexists(self.key, "birth"):
-            self.connection.delete(self.key)  # register_birth refuses one that an earlier call left
+            self.connection.delete(self.key)  # register_birth refuses a key that still exists
             self.register_birth()  # type: ignore[no-untyped-call]
             log.warning("worker_registered_again")
         super().heartbeat(timeout, pipeline)
 
     def handle_exception(self, job: rq.job.Job, *exc_info: Any) -> None:
-        """Log the exception; RQ's own line would contain the job's arguments."""
+        """Log the exception. RQ's own log line would contain the job's arguments."""
         log.error("job_failed", exc_info=exc_info)
         telemetry.note_failure(exc_info[1])
 
@@ -66,7 +66,7 @@ def _resume_request_of(job: rq.job.Job) -> None:
 
 
 def make_worker(app: Flask, queues: list[Queue]) -> Worker:
-    """A worker of ``queues``; it also queues delayed jobs when they are due."""
+    """A worker that serves ``queues``."""
     redis = Redis.from_url(app.extensions["config"].redis_url)  # RQ sets its time-out
     worker = Worker(
         [queue_named(name, redis) for name in queues],

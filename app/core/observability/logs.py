@@ -18,49 +18,49 @@ _facts: ContextVar[Mapping[str, str]] = ContextVar("log_facts")
 _trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
 ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
-_VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # PostgreSQL quotes values there
-# The attributes of every record; all others come from ``extra``.
+_VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # PostgreSQL quotes values of rows in this line
+# The attributes that every log record has; all others come from ``extra``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
 def current_request_id() -> str:
-    """The id of the HTTP request that caused this work; ``""`` outside one."""
+    """The id of the HTTP request that this thread or job works for; ``""`` if there is none."""
     return _facts.get({}).get("request_id", "")
 
 
 def begin_request(offered: str | None) -> str:
-    """Use the caller's ``X-Request-Id`` if it has 1 to 128 plain characters, else a new id."""
+    """Set this request's id: ``offered`` if :data:`ACCEPTED_ID` matches, else a new one."""
     request_id = offered if offered and ACCEPTED_ID.fullmatch(offered) else str(uuid7())
     resume_request(request_id)
     return request_id
 
 
 def resume_request(request_id: str) -> None:
-    """Log under the id of an earlier request, such as the one that queued this job."""
+    """Set the request id of later log lines, such as that of the request that queued this job."""
     _facts.set({"request_id": request_id} if request_id else {})
 
 
 def add_facts(**facts: str) -> None:
-    """Add these facts to every later line of this request or job."""
+    """Add these facts to every later log line of this request or job."""
     _facts.set({**_facts.get({}), **facts})
 
 
 def name_trace(trace_id: str) -> None:
-    """Add this trace's id to every later line; ``""`` removes it."""
+    """Add this trace id to every later log line; ``""`` removes it."""
     _trace_id.set(trace_id)
 
 
 def current_facts() -> dict[str, str]:
-    """The facts in every line of this request or job."""
+    """The facts that every log line of this request or job has now."""
     trace_id = _trace_id.get()
     return {**_facts.get({}), **({"trace_id": trace_id} if trace_id else {})}
 
 
 class JsonFormatter(logging.Formatter):
-    """One line: the event, the request's facts, the fields of ``extra``."""
+    """Formats a record as one JSON line: the event, the current facts, the fields of ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as JSON; values without a JSON type become text."""
+        """The record as JSON. A value that has no JSON type is written as text."""
         line = {
             "event": record.getMessage(),
             "level": record.levelname.lower(),
@@ -74,12 +74,12 @@ class JsonFormatter(logging.Formatter):
         with suppress(TypeError):  # an integer beyond 64 bits, a lone surrogate
             if (text := orjson.dumps(line, default=str)).isascii():
                 return text.decode()
-        # Some other characters are line breaks to a terminal or a log collector.
+        # json.dumps escapes other characters: terminals and log collectors break lines at some.
         return json.dumps(line, default=str)
 
 
 def configure(level: str) -> None:
-    """Write the lines of all loggers to standard error as JSON."""
+    """Write the records of all loggers to standard error as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

@@ -1,8 +1,8 @@
 """Metrics of requests and jobs.
 
-Requests are counted by prometheus_client, correct under several gunicorn workers when
-``PROMETHEUS_MULTIPROC_DIR`` is set (``gunicorn.conf.py`` sets it). Each job runs in a process of
-its own, so their results are in Redis.
+prometheus_client counts requests. With ``PROMETHEUS_MULTIPROC_DIR``, which ``gunicorn.conf.py``
+sets, the counts of all web processes are added up. Each job runs in a process of its own, so the
+counts of jobs are in Redis.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METHODS = {"GET", "HEAD", "OPTIONS", "POST", "PATCH", "PUT", "DELETE"}
 
 
 def count_request(method: str, route: str, status: int, seconds: float) -> None:
-    """Count a request, by its route and not its path."""
+    """Count a request. ``route`` must be the URL rule: paths would make too many time series."""
     count, duration = _of_request(method, route, status)
     count.inc()
     duration.observe(seconds)

@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 
 def metrics_in(folder: Path) -> Iterable[Metric]:
-    """The metrics of all processes. One that is killed as it begins leaves an empty file."""
+    """The metrics of all processes. A process that was killed at its start leaves an empty file."""
     with _locked(folder, LOCK_SH):
         files = [str(file) for file in folder.glob("*.db") if file.stat().st_size]
         found: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
@@ -22,9 +22,9 @@ def metrics_in(folder: Path) -> Iterable[Metric]:
 
 
 def merge_ended(folder: Path, process_id: int) -> None:
-    """Merge the files of a process that has ended into one file of each kind.
+    """Merge the files of a process that has ended into one file for each kind of metric.
 
-    While another process reads the files, which takes milliseconds, they stay as they are.
+    If another process is reading the files at this moment, nothing is merged.
     """
     with suppress(BlockingIOError), _locked(folder, LOCK_EX | LOCK_NB):
         for ended in folder.glob(f"*_{process_id}.db"):
@@ -40,7 +40,7 @@ def _add(ended: Path, total: Path, *, is_gauge: bool) -> None:
         known, known_at = values.read_value(key)
         if not is_gauge:
             values.write_value(key, known + value, 0.0)
-        elif at > known_at:  # the most recent value of a gauge counts
+        elif at > known_at:  # of a gauge, the most recent value is stored
             values.write_value(key, value, at)
     values.close()
 

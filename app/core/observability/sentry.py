@@ -1,8 +1,8 @@
 """Reports to Sentry each exception that is logged as an error; imported only with ``SENTRY_DSN``.
 
-A report has the types of the exceptions, their stacks without variables, the log event's name, ids
-and the route. It has no messages, which may quote personal data; the log has them under the same
-``request_id``. The SDK reads ``SENTRY_ENVIRONMENT`` and ``SENTRY_RELEASE`` itself.
+A report contains the types of the exceptions, their stacks without variables, the name of the log
+event, ids and the route. Messages are removed, because they can contain personal data; find them in
+the log by the ``request_id``. The SDK itself reads ``SENTRY_ENVIRONMENT`` and ``SENTRY_RELEASE``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TAGS = ("request_id", "trace_id", "tenant", "job", "job_id")
 
 
 def start(_app: Flask, dsn: str) -> BaseClient:
-    """Report the errors of all loggers of this process; configure the logs before."""
+    """Report the errors of all loggers of this process. Call it after the logs are configured."""
     sentry_sdk.init(
         dsn,
         default_integrations=False,
@@ -47,7 +47,7 @@ def start(_app: Flask, dsn: str) -> BaseClient:
 
 
 def _reduced(event: Event, hint: Hint) -> Event | None:
-    """What is sent of an exception; None for an error without one."""
+    """The report of an exception, reduced to what may be sent; None for a record without one."""
     if "exception" not in event:
         return None
     for exception in event["exception"]["values"]:
@@ -56,7 +56,7 @@ def _reduced(event: Event, hint: Hint) -> Event | None:
         del event[name]  # type: ignore[misc]  # the name is not a constant
     facts = current_facts()
     event["tags"] = {name: facts[name] for name in TAGS if facts.get(name)}
-    event["tags"]["event"] = str(hint["log_record"].msg)  # the constant, without its arguments
+    event["tags"]["event"] = str(hint["log_record"].msg)  # the event's name, without arguments
     if has_request_context() and request.url_rule:
         event["transaction"] = f"{request.method} {request.url_rule.rule}"
     return event

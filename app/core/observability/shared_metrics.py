@@ -1,4 +1,4 @@
-"""Metrics whose values are in Redis, because the processes that count them answer no ``/metrics``."""
+"""Metrics with values in Redis, for processes that do not serve ``/metrics`` themselves."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class SharedMetric:
-    """The values of one metric, in a Redis hash. They restart at zero when Redis is emptied.
+    """One metric. Its values are in a Redis hash, and start at zero again if Redis loses its data.
 
-    A field of the hash has the values of ``labels``, separated by spaces. The fields in ``zeros``
-    are 0 as long as nothing is stored. Define a metric in a module that web processes import.
+    The name of a field is the values of ``labels``, separated by spaces. A field in ``zeros`` is 0
+    until a value is stored. Define a metric in a module that web processes import.
     """
 
     all: ClassVar[list[SharedMetric]] = []
@@ -30,19 +30,19 @@ class SharedMetric:
     ) -> None:
         self.key = f"metrics:{name}"
         self._zeros = dict.fromkeys(zeros, 0.0)
-        # The web processes share the gauge too: without Redis it keeps its last values.
+        # Each web process shows the value that any of them set last, also without Redis.
         self._gauge = Gauge(name, documentation, labels, multiprocess_mode="mostrecent")
         self.all.append(self)
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """Add to the values of these fields; without Redis nothing is stored."""
+        """Add to the values of these fields. While Redis is unavailable, the counts are lost."""
         with self._storing() as redis, redis.pipeline(transaction=False) as pipeline:
             for field, count in counts.items():
                 pipeline.hincrby(self.key, field, count)
             pipeline.execute()
 
     def put(self, values: Mapping[str, float]) -> None:
-        """Store the values of these fields; without Redis nothing is stored."""
+        """Store the values of these fields. While Redis is unavailable, the values are lost."""
         with self._storing() as redis:
             for field, value in values.items():
                 redis.hset(self.key, field, value)
@@ -53,7 +53,7 @@ class SharedMetric:
         return self._zeros | {field.decode(): float(value) for field, value in stored.items()}
 
     def show(self) -> None:
-        """Let ``/metrics`` show the present values. Raises RedisError."""
+        """Copy the values from Redis to the gauge that ``/metrics`` shows. Raises RedisError."""
         for field, value in self.read().items():
             self._gauge.labels(*field.split()).set(value)
 

@@ -1,6 +1,6 @@
-"""Traces with ``OTEL_EXPORTER_OTLP_ENDPOINT``, error reports with ``SENTRY_DSN``.
+"""Traces (if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set) and error reports (if ``SENTRY_DSN`` is set).
 
-The packages for them are imported, and needed, only if the setting has a value.
+Without the setting, its packages are not imported and need not be installed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from app.core.observability.tracing import Tracing
 
 TRACES = "otel_exporter_otlp_endpoint"
-EXTRAS = {  # by setting: our module, and the packages that it needs
+EXTRAS = {  # setting -> this service's module, and the packages that the module needs
     TRACES: ("tracing", "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"),
     "sentry_dsn": ("sentry", "sentry-sdk"),
 }
-PATIENCE = 2.0  # seconds that sending may take at the end of a process
+PATIENCE = 2.0  # seconds that :func:`flush` waits
 
 
 def start(app: Flask, config: Config) -> None:
-    """Start what is configured; call it before other hooks of requests are registered.
+    """Start what is configured. Call it before other request hooks are registered.
 
     Raises :class:`app.config.ConfigError` if a needed package is not installed.
     """
@@ -48,13 +48,13 @@ def start(app: Flask, config: Config) -> None:
 
 
 def carried() -> dict[str, str]:
-    """The current span as ``{"traceparent": …}``, for what it causes; empty without traces."""
+    """The current span as ``{"traceparent": …}``, for jobs and events; empty without traces."""
     tracing = _tracing()
     return tracing.carried() if tracing else {}
 
 
 def job_span(name: str, meta: Mapping[str, str], **facts: str) -> AbstractContextManager[None]:
-    """One span around a job, in the trace of the ``traceparent`` in ``meta``."""
+    """A span for a job, in the trace that ``traceparent`` in ``meta`` names."""
     tracing = _tracing()
     return tracing.span(name, meta, facts) if tracing else nullcontext()
 
@@ -67,7 +67,7 @@ def note_failure(fault: BaseException) -> None:
 
 def flush(app: Flask) -> None:
     """Send the queued spans and reports, within :data:`PATIENCE` seconds."""
-    # In threads, because OpenTelemetry exceeds its own time limit.
+    # In threads, because OpenTelemetry's flush can exceed its own time limit.
     started = app.extensions["telemetry"].values()
     threads = [threading.Thread(target=extra.flush, daemon=True) for extra in started]
     for thread in threads:

@@ -4,8 +4,9 @@ The module is imported only with ``OTEL_EXPORTER_OTLP_ENDPOINT``. The SDK's othe
 (``OTEL_SERVICE_NAME``, ``OTEL_EXPORTER_OTLP_HEADERS``, ``OTEL_TRACES_SAMPLER`` …). The SDK starts
 its thread again after a fork.
 
-Spans name routes and ids, never a path, a query or a message. OpenTelemetry's instrumentation of
-Flask and psycopg2 writes all of them, and its hooks cannot remove an attribute or an event.
+Spans contain routes and ids. They never contain URL paths, query strings, values of statements or
+messages of exceptions. OpenTelemetry's instrumentation of Flask and psycopg2 is not used: it writes
+such texts, and its hooks cannot remove an attribute or an event.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Tracing:
         exporter = OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces")
         provider.add_span_processor(BatchSpanProcessor(exporter))
         self.flush = provider.force_flush
-        self._start = partial(  # what the SDK would record of an exception quotes its message
+        self._start = partial(  # the SDK would record the messages of exceptions
             provider.get_tracer("app").start_as_current_span,
             record_exception=False,
             set_status_on_exception=False,
@@ -62,7 +63,7 @@ class Tracing:
         attributes: Mapping[str, str],
         kind: SpanKind = SpanKind.CONSUMER,
     ) -> Iterator[None]:
-        """A span in the trace of the carrier's ``traceparent``; log lines inside show its id."""
+        """A span in the trace of the carrier's ``traceparent``. Log lines inside show its id."""
         with self._start(name, TRACEPARENT.extract(carrier), kind, attributes) as span:
             logs.name_trace(trace.format_trace_id(span.get_span_context().trace_id))
             try:
@@ -80,14 +81,14 @@ class Tracing:
         span.set_attribute("error.type", type(fault).__qualname__)
 
     def statement_span(self, name: str, template: str) -> AbstractContextManager[object]:
-        """A span for a database statement, inside a span of a request or job; never its values."""
+        """A span for a statement, without its values; none outside a request's or a job's span."""
         if not trace.get_current_span().is_recording():
             return nullcontext()
         values = {"db.system.name": "postgresql", "db.query.text": template}
         return self._start(name, None, SpanKind.CLIENT, values)
 
     def begin_request(self) -> None:
-        """Start the request's span, in the trace of its ``traceparent`` if there is one."""
+        """Start the request's span. Its ``traceparent`` header, if present, names the trace."""
         method = request.method if request.method in METHODS else "_OTHER"
         rule = request.url_rule.rule if request.url_rule else "unrouted"
         if rule not in UNTRACED:

@@ -1,4 +1,4 @@
-"""flask-smorest's Api, adapted: our error handlers, our OpenAPI settings, a document made once."""
+"""flask-smorest's Api with this service's error handlers, settings and additions to OpenAPI."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ OPENAPI_SETTINGS = {
 
 
 def choice2component(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Document an enumeration as a component with the name of its class."""
+    """Document an enumeration as a component, which all fields of that enumeration share."""
     if not isinstance(field, Choice):
         return {}
     name = component_name(field.enumeration)
@@ -101,7 +101,7 @@ def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, A
 
 
 def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Document a field that has ``described_as`` by that JSON Schema alone."""
+    """Replace type and format of a field that has ``described_as`` by that JSON Schema."""
     described: dict[str, Any] = getattr(field, "described_as", {})
     if described:
         del ret["type"], ret["format"]
@@ -109,18 +109,18 @@ def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, A
 
 
 def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Omit the default null of a field that refuses null."""
+    """Remove ``"default": null`` from a field that refuses null."""
     if "default" in ret and ret["default"] is None and not field.allow_none:
         del ret["default"]
     return {}
 
 
 class Api(flask_smorest.Api):
-    """flask-smorest's Api with our error handlers and error schemas in place of its own."""
+    """flask-smorest's Api; error handlers and error schemas are this service's."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
     webhooks: Mapping[str, Any] = {}
-    """What the service sends to others: a name -> its operations."""
+    """``webhooks`` in the document: name of a webhook that the service sends -> its operations."""
 
     def init_app(self, app: Flask, **options: Any) -> None:
         """Bind to ``app`` and describe how to authenticate."""
@@ -157,7 +157,7 @@ class Api(flask_smorest.Api):
 
     @cached_property
     def _written(self) -> bytes:
-        """The OpenAPI document; made once, after all blueprints are registered."""
+        """The OpenAPI document, built at the first request for it."""
         document = {
             **self.spec.to_dict(),
             "servers": [{"url": self._app.config["PUBLIC_URL"].rstrip("/") or "/"}],
@@ -173,12 +173,12 @@ class Api(flask_smorest.Api):
         return example_of(content["schema"], self.spec.to_dict())
 
     def _register_responses(self) -> None:
-        """Register the responses to requests that are not valid, and no other."""
+        """Register the two 422 responses in place of flask-smorest's response for every status."""
         for name, response in RESPONSES.items():
             self.spec.components.response(name, response)
 
     def _register_pagination_header(self) -> None:
-        """Register none: lists have `next_cursor`."""
+        """Register no header: a list has ``next_cursor`` in its body instead."""
 
     def _register_error_handlers(self) -> None:
         register_error_handlers(self._app)

@@ -25,7 +25,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "description": CODE,
             },
         },
-        "additionalProperties": True,  # some codes have further keys
+        "additionalProperties": True,  # errors with some codes have further keys
     },
     # Exactly FastAPI's two schemas.
     "ValidationError": {
@@ -64,14 +64,14 @@ def _answer(description: str, schema: str) -> dict[str, Any]:
 
 
 def refusal(description: str, detail: str) -> dict[str, Any]:
-    """An answer without a ``code``, with its body as the example."""
+    """An error answer without a ``code``; its body is the example."""
     answer = _answer(description, "Error")
     answer["content"]["application/json"]["example"] = {"detail": detail}
     return answer
 
 
 def coded_answer(description: str, errors: Sequence[type[AppError]]) -> dict[str, Any]:
-    """An answer whose ``code`` is that of one of ``errors``, with each error's body as an example."""
+    """An error answer with the code of one of ``errors``; each error's body is an example."""
     answer = _answer(description, "Error")
     content = answer["content"]["application/json"]
     content["schema"] |= {
@@ -99,7 +99,7 @@ def _invalid(**entries: Entry) -> dict[str, Any]:
 
 _MISSING = error(["body", "name"], "missing", "Field required", {})
 _REUSED = idempotency.reused("8c1f6e0a-invoice-42")
-INVALID = HTTPStatus(422).name  # the name that `@blp.arguments` refers to
+INVALID = HTTPStatus(422).name  # flask-smorest's `@blp.arguments` refers to this name
 INVALID_OR_KEY_REUSED = "INVALID_OR_KEY_REUSED"
 RESPONSES = {
     INVALID: _invalid(missing=_MISSING),
@@ -165,7 +165,7 @@ HEADERS = {
         "description": "Seconds after which to send the request again.",
     },
 }
-"""Headers of answers, as components of the document."""
+"""Headers of answers; each is a component of the document."""
 
 DESCRIPTIONS = {
     401: "No credential, or one that is not valid.",
@@ -186,4 +186,4 @@ DETAILS = {
     413: TOO_LARGE.format(limit=MAX_BODY),
     429: HTTPStatus(429).phrase,
 }
-"""What is answered where the status has no ``code``."""
+"""The ``detail`` of errors that have no ``code``, by status."""

@@ -1,7 +1,7 @@
-"""What schemas and fields say of themselves in the OpenAPI document.
+"""The descriptions of schemas and fields in the OpenAPI document.
 
-A schema and an enumeration have the first paragraph of their docstring. A field has its own
-``description``, else that of its schema's ``descriptions``, else that of :data:`COMMON`.
+The first paragraph of its docstring describes a schema or an enumeration. A field is described by
+its own ``description``, else by its schema's ``descriptions``, else by :data:`COMMON`.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ COMPONENT_NAMES: Mapping[str, str] = {
     "Step": "AccessStep", "Valid": "CustomFieldCheck", "Values": "CustomFieldValues",
     "Waiting": "WaitingIdentity",
 }  # fmt: skip
-"""The name in the document of a class whose own name says too little beside all other ones."""
+"""Class name -> name in the document, for classes whose name is unclear outside their package."""
 WRAPPERS = re.compile(r"(WithIncludes)?(Answer|List)?$")
 
 
 def component_name(schema: Any) -> str:
-    """The name of a schema or an enumeration in the document, and so in generated clients."""
+    """The name of a schema or an enumeration in the document and in generated clients."""
     described = schema if inspect.isclass(schema) else type(resolve_schema_instance(schema))
     name = described.__name__.removesuffix("Schema")
     base = WRAPPERS.sub("", name)
@@ -98,7 +98,7 @@ def summary(documented: Any) -> str:
 
 
 def with_description(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """The description of a field that has none of its own."""
+    """For a field without a ``description``, the one of its schema or of :data:`COMMON`."""
     of_schema = getattr(field.parent, "descriptions", None)
     if "description" in ret or of_schema is None:
         return {}
@@ -107,7 +107,7 @@ def with_description(converter: Any, field: Any, ret: dict[str, Any]) -> dict[st
 
 
 def describe_paths(document: dict[str, Any]) -> None:
-    """Describe the parameters in the paths of a document."""
+    """Describe the path parameters of a document by :data:`PATH_PARAMETERS`."""
     for operations in document["paths"].values():
         for parameter in operations.get("parameters", ()):
             parameter["description"] = PATH_PARAMETERS.get(parameter["name"], "")

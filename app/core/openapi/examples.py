@@ -1,4 +1,4 @@
-"""An example for every body in the OpenAPI document, made of the fields' examples."""
+"""An example for every body in the OpenAPI document, built from the examples of its fields."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ RESOURCES = {
     "endpoint_id": "webhook_endpoint", "event_id": "webhook_event", "evt_id": "event",
     "feature": "limit", "field_id": "custom_field", "key_id": "api_key",
     "preset_id": "plan_preset",
-    "key": "tenant",  # flags that do not exist are explained too
+    "key": "tenant",  # an unknown flag is not a 404, so only the tenant can be missing
 }  # fmt: skip
-"""What a path parameter names, where that is not the beginning of the parameter's name."""
+"""Path parameter -> resource, where the resource is not the parameter's name without ``_id``."""
 
 
 def complete(
@@ -45,7 +45,7 @@ def complete(
 ) -> dict[str, Any]:
     """Add the common headers, error responses and security to an operation's documentation.
 
-    ``described``: the statuses that the endpoint documents itself.
+    ``described``: the statuses that the view documents itself; their responses stay unchanged.
     """
     access, rule, guarded = endpoint.access, endpoint.rule, endpoint.is_guarded
     is_list = endpoint.answer is not None and endpoint.answer.is_list
@@ -92,7 +92,7 @@ def _headers(has_tag: bool, is_read: bool, method: str) -> Iterator[dict[str, An
 
 
 def _answer_headers(status: str, has_tag: bool, is_read: bool, method: str) -> dict[str, Any]:
-    """The headers of one of the operation's answers; those of every answer are described once."""
+    """The headers of the answer with this status, except those that every answer has."""
     found: dict[str, Any] = {}
     if status == "201" or (status == "200" and has_tag and method in ("get", "patch")):
         found["ETag"] = {"$ref": "#/components/headers/ETag"}
@@ -106,7 +106,7 @@ def _answer_headers(status: str, has_tag: bool, is_read: bool, method: str) -> d
 
 
 def _common_errors(has_tag: bool, method: str, access: Access) -> Iterator[type[AppError]]:
-    """The errors with a code that guarded endpoints share."""
+    """The errors with a ``code`` that every guarded endpoint can answer."""
     yield from access.errors
     yield DatabaseUnavailable
     if method.upper() in idempotency.METHODS:
@@ -116,7 +116,7 @@ def _common_errors(has_tag: bool, method: str, access: Access) -> Iterator[type[
 
 
 def _missing_rows(doc: dict[str, Any], rule: str) -> Iterator[type[AppError]]:
-    """The errors of what the path and the query name; a path has one parameter."""
+    """The 404 errors of the resources that the path (at most one) and the query name."""
     name = rule.partition("<")[2].partition(">")[0].rpartition(":")[2]
     if name:
         yield NotFound.of(RESOURCES.get(name, name.removesuffix("_id")))
@@ -135,9 +135,9 @@ def _error_statuses(doc: dict[str, Any], rule: str, method: str) -> Iterator[int
 
 
 def _chooses_tenant(doc: dict[str, Any]) -> bool:
-    """Whether ``?tenant_id=`` chooses the tenant; in a list it is only a filter."""
+    """Whether ``?tenant_id=`` chooses the tenant. In a list it only filters, without a 404."""
     for parameter in doc.get("parameters", ()):
-        if parameter["in"] == "query" and "name" not in parameter:  # else it is described already
+        if parameter["in"] == "query" and "name" not in parameter:  # others are JSON, not a schema
             fields = resolve_schema_instance(parameter["schema"]).fields
             if "tenant_id" in fields and "cursor" not in fields:
                 return True

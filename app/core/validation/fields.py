@@ -2,7 +2,8 @@
 
 Each scalar field has a validator of pydantic-core. Fields add their bounds to the OpenAPI document.
 A field with ``nullable=True`` accepts null, and so does :class:`AnyJson`. Any other field refuses
-null as a wrong type. An absent field loads as ``load_default``; without that its key is absent.
+null as a wrong type. A field that the client omits loads as its ``load_default``. Without a
+``load_default`` the loaded values do not contain the field.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
 T = TypeVar("T")
-Keywords: TypeAlias = Mapping[str, Any]  # of JSON Schema
+Keywords: TypeAlias = Mapping[str, Any]  # keywords of JSON Schema
 
-MAX_ITEMS = 5_000  # of a ListOf
+MAX_ITEMS = 5_000  # in a ListOf
 
 
 class Options(TypedDict, total=False):
-    """The options of every field; all but the last two are marshmallow's."""
+    """The options of every field. ``description`` and ``nullable`` are not marshmallow's."""
 
     required: bool
     load_default: object
@@ -37,14 +38,14 @@ class Options(TypedDict, total=False):
 
 
 class Field(ma.fields.Field):
-    """The base of all fields: their common parameters, loading from JSON and writing as JSON."""
+    """The base of all fields: common options, loading from JSON, writing as JSON."""
 
-    keywords: Keywords = {}  # of every field of the class
+    keywords: Keywords = {}  # for the OpenAPI schema of every field of the class
 
     def __init__(
         self, *args: object, keywords: Keywords | None = None, **options: Unpack[Options]
     ) -> None:
-        """``metadata`` takes precedence over ``keywords``; ``args`` are marshmallow's."""
+        """``metadata`` overrides ``keywords`` of the same name; ``args`` are marshmallow's."""
         metadata = {**self.keywords, **(keywords or {}), **options.get("metadata", {})}
         given: dict[str, Any] = {**options, "metadata": metadata}
         if "description" in given:
@@ -52,24 +53,24 @@ class Field(ma.fields.Field):
         super().__init__(*args, allow_none=given.pop("nullable", False), **given)
 
     def deserialize(self, value: object, *_: object, **__: object) -> Any:
-        """Load a present value; raises Invalid with each ``loc`` relative to this field."""
+        """Load a value that the client sent. In Invalid, ``loc`` is relative to the field."""
         if value is None and self.allow_none:
             return None
         return self.from_json(value)
 
     def from_json(self, value: object) -> Any:
-        """The Python value; raises Invalid."""
+        """Convert a JSON value to the Python value; raises Invalid."""
         raise NotImplementedError
 
     def to_json(self, value: Any) -> Any:
-        """The value that :mod:`app.core.json_text` writes; datetimes and UUIDs stay objects."""
+        """The value for :mod:`app.core.json_text`, which itself writes datetimes and UUIDs."""
         return value
 
 
 class Scalar(Field):
-    """A field whose values are loaded by pydantic-core."""
+    """A field whose values pydantic-core loads."""
 
-    accepts: CoreSchema  # unless the constructor is given another schema
+    accepts: CoreSchema  # the schema, unless the constructor gets another one
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Scalar(Field):
 
 
 class Str(Scalar, ma.fields.String):
-    """Text, neither trimmed nor converted; lengths count code points."""
+    """Text, neither trimmed nor converted. Lengths are in code points."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class Str(Scalar, ma.fields.String):
         super().__init__(schema, _given(bounds), **options)
 
     def to_json(self, value: Any) -> Any:
-        """The text; ``""`` for None unless the field is nullable."""
+        """The text. None is written as ``""`` if the field is not nullable."""
         return "" if value is None and not self.allow_none else value
 
 
@@ -120,21 +121,21 @@ class Name(Str):
 
 
 class Email(Scalar, ma.fields.Email):
-    """An e-mail address, loaded normalized; ``Name <a@b.co>`` loads as ``a@b.co``."""
+    """An e-mail address, which is normalized; ``Name <a@b.co>`` loads as ``a@b.co``."""
 
     accepts = scalars.email()
     keywords = {"examples": ["ada@example.com"]}
 
 
 class Bool(Scalar, ma.fields.Boolean):
-    """A boolean, also as 0, 1, ``"yes"``, ``"off"`` and the like."""
+    """A boolean. 0, 1, ``"yes"``, ``"off"`` and similar values are converted."""
 
     accepts = core_schema.bool_schema()
     keywords = {"examples": [True]}
 
 
 class Int(Scalar, ma.fields.Integer):
-    """An integer from ``ge`` to ``le``, within bigint; also as an integral float or as text."""
+    """An integer from ``ge`` to ``le``, within bigint. Integral floats and text are converted."""
 
     keywords = {"format": "int64", "examples": [1]}
 
@@ -146,14 +147,14 @@ class Int(Scalar, ma.fields.Integer):
 
 
 class AwareDateTime(Scalar, ma.fields.AwareDateTime):
-    """RFC 3339 with an offset, or Unix time; loaded in UTC."""
+    """A time: RFC 3339 with an offset, or Unix time. It is converted to UTC."""
 
     accepts = scalars.aware_datetime()
     keywords = {"examples": ["2026-01-31T12:00:00Z"]}
 
 
 class Uuid(Scalar, ma.fields.UUID):
-    """A UUID in a body or a query; a bad id in a path is 404 instead."""
+    """A UUID in a body or a query. (An id in a path that is not a UUID is answered with 404.)"""
 
     accepts = core_schema.uuid_schema()
     keywords = {"examples": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"]}
@@ -172,7 +173,7 @@ class Literal(Scalar, ma.fields.String):
 
 
 class Choice(Literal):
-    """The value of a member of an enumeration; loaded as the member."""
+    """The value of a member of an enumeration. It loads as the member."""
 
     def __init__(self, enumeration: type[Enum], **options: Unpack[Options]) -> None:
         members = list(enumeration)
@@ -181,7 +182,7 @@ class Choice(Literal):
         self.enumeration = enumeration
 
     def to_json(self, value: Any) -> Any:
-        """The member's value; a plain value is written as it is."""
+        """The member's value. A value that is not a member is written as it is."""
         return value.value if isinstance(value, Enum) else value
 
 
@@ -193,14 +194,14 @@ class LiteralTrue(Scalar, ma.fields.Boolean):
 
 
 class AnyJson(Field, ma.fields.Raw):
-    """Any JSON value that PostgreSQL can hold, null included."""
+    """Any JSON value that PostgreSQL can store, including null."""
 
     def from_json(self, value: object) -> object:
         return _storable(value)
 
 
 class JsonObject(Field, ma.fields.Dict):
-    """An object with any keys and any JSON values that PostgreSQL can hold."""
+    """An object with any keys and any JSON values that PostgreSQL can store."""
 
     keywords = {"additionalProperties": True}
 
@@ -211,9 +212,9 @@ class JsonObject(Field, ma.fields.Dict):
 
 
 class ListOf(Field, ma.fields.List):
-    """A JSON array of items of one field; ``loc`` has the item's index.
+    """A JSON array. The field ``inner`` loads each item; an error's ``loc`` has the item's index.
 
-    A subclass may have other ``minItems`` and ``maxItems`` among its keywords.
+    A subclass may set ``minItems`` and ``maxItems`` in its ``keywords``.
     """
 
     keywords = {"maxItems": MAX_ITEMS}

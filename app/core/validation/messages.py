@@ -1,4 +1,4 @@
-"""The entries of a 422's ``detail``, in FastAPI's shape and with pydantic's texts."""
+"""The entries of a 422's ``detail``: FastAPI's keys, pydantic's texts."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from app.core import json_text
 from app.core.errors import Entry, Location, error
 
 MAX_ANSWER = 256 * 1024
-"""The most bytes of a 422's body."""
+"""The largest size of a 422's body, in bytes."""
 
 MAX_ENTRIES = 1000
-"""The most entries that the check of one body collects."""
+"""The largest number of entries that the validation of a request collects."""
 
 MAX_INPUT = 16 * 1024
-"""The most bytes of JSON that an entry's ``input`` shows; beyond, it is null."""
+"""The largest size of an entry's ``input`` as JSON, in bytes; a larger one is shown as null."""
 
 MAX_TEXT = 1024
-"""The most characters of ``msg`` and of a text in ``ctx``; a longer one is cut and ends in ``…``."""
+"""The most characters of ``msg`` and texts in ``ctx``. A longer one is cut and ends in ``…``."""
 
 MAX_LOC = 4096
-"""The most characters of all keys in a ``loc``. In a longer one each key is cut equally."""
+"""The most characters of all keys of a ``loc`` together. In a longer one each key is cut."""
 
 
 def refused(type_: ErrorType, loc: Location, value: object, **ctx: object) -> Entry:
-    """The entry of one of pydantic's own error types; ``ctx`` has the values for its text."""
+    """The entry for an error type of pydantic, whose message contains the values of ``ctx``."""
     known = PydanticKnownError(type_, ctx or None)
     return error(loc, type_, known.message(), value, known.context)
 
 
 def entries(fault: ValidationError, *loc: str | int) -> list[Entry]:
-    """The entries of a pydantic-core error, for the value at ``loc``."""
+    """The entries for an error that pydantic-core raised about the value at ``loc``."""
     return [
         error((*loc, *one["loc"]), one["type"], one["msg"], one["input"], _context(one))
         for one in fault.errors(include_url=False)
@@ -42,16 +42,16 @@ def entries(fault: ValidationError, *loc: str | int) -> list[Entry]:
 
 
 def under(prefix: str | int, found: Iterable[Entry]) -> list[Entry]:
-    """The entries with ``prefix`` before each ``loc``."""
+    """Copies of the entries, with ``prefix`` put before each ``loc``."""
     return [{**entry, "loc": [prefix, *entry["loc"]]} for entry in found]
 
 
 def body(
     found: Iterable[Entry], *, max_bytes: int = MAX_ANSWER, max_input: int = MAX_INPUT
 ) -> bytes:
-    """The JSON of a 422: the first entries, within these and the other limits.
+    """The JSON body of a 422: as many of the first entries as fit into ``max_bytes``.
 
-    Entries often share an input (an object that lacks several fields), which is measured once.
+    Entries can share one input, such as an object that lacks several fields. It is measured once.
     """
     opening, closing = b'{"detail":[', b"]}"
     inputs: dict[int, Any] = {}
@@ -70,7 +70,7 @@ def body(
 
 
 def _context(one: ErrorDetails) -> dict[str, object] | None:
-    """The error's ``ctx``, with ``{}`` in place of an exception, as FastAPI answers it."""
+    """The error's ``ctx``. As in FastAPI, an exception in it is replaced by ``{}``."""
     context = one.get("ctx")
     if context is None:
         return None
@@ -87,7 +87,7 @@ def _shown(value: object, max_input: int) -> object:
 
 
 def _cut(entry: Entry) -> Entry:
-    """The entry with texts of limited length, so that each one fits into an answer."""
+    """The entry with its texts cut, so that even one entry alone fits into an answer."""
     cut = {
         **entry,
         "loc": _loc(entry["loc"]),

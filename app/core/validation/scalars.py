@@ -1,7 +1,7 @@
-"""Schemas of pydantic-core: FastAPI's coercions, within what PostgreSQL can hold.
+"""Schemas of pydantic-core that convert as FastAPI does, and refuse what PostgreSQL cannot store.
 
-After a field's own constraints, text with U+0000 or a lone surrogate is refused as
-``string_unicode`` and an integer beyond bigint as ``int_parsing_size``.
+A field's own constraints are checked first. Then text with U+0000 or a lone surrogate is refused as
+``string_unicode``, and an integer beyond bigint as ``int_parsing_size``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pydantic_core.core_schema import CoreSchema, ErrorType
 from app.core.errors import Entry
 from app.core.validation.messages import MAX_ENTRIES, refused
 
-_Fault = tuple[list[str | int], ErrorType, Any]  # its place, the innermost step first
+_Fault = tuple[list[str | int], ErrorType, Any]  # path (innermost key first), type, value
 _PLAIN = frozenset({bool, int})
 
 log = logging.getLogger(__name__)
 
 BIGINT = range(-(2**63), 2**63)
-MAX_ADDRESS = 2048  # characters, as pydantic
+MAX_ADDRESS = 2048  # characters of an e-mail address; pydantic's limit
 MAX_NAME = 255  # characters of a name
-NO_CONTROLS = r"^[^\x01-\x1F\x7F-\x9F]*$"  # of a name; U+0000 is refused as not storable
+NO_CONTROLS = r"^[^\x01-\x1F\x7F-\x9F]*$"  # for names; _storable() refuses U+0000
 CONTROL = re.compile(r"[\x00-\x1F\x7F-\x9F]")
 NAMED_ADDRESS = re.compile(r"(?:[\w\s.!#$%&'*+\-/=?^`{|}~]*|\s*\".+\"\s*)<(.+)>\s*")
 
@@ -36,16 +36,16 @@ NAMED_ADDRESS = re.compile(r"(?:[\w\s.!#$%&'*+\-/=?^`{|}~]*|\s*\".+\"\s*)<(.+)>\
 def text(
     *, min_length: int | None = None, max_length: int | None = None, pattern: str | None = None
 ) -> CoreSchema:
-    """A string, neither trimmed nor converted; lengths count code points.
+    """A string, neither trimmed nor converted. Lengths are in code points.
 
-    ``pattern`` is a Rust regular expression and is searched for; ``$`` matches only at the very end.
+    ``pattern`` is a Rust regular expression that may match anywhere. ``$`` matches the end only.
     """
     string = core_schema.str_schema(min_length=min_length, max_length=max_length, pattern=pattern)
     return core_schema.no_info_after_validator_function(_storable, string)
 
 
 def integer(*, ge: int | None = None, le: int | None = None) -> CoreSchema:
-    """An integer; integral floats, booleans and decimal text are converted."""
+    """An integer within bigint. Integral floats, booleans and decimal text are converted."""
     number = core_schema.int_schema(ge=ge, le=le)
     return core_schema.no_info_after_validator_function(_within_bigint, number)
 
@@ -53,19 +53,19 @@ def integer(*, ge: int | None = None, le: int | None = None) -> CoreSchema:
 def aware_datetime() -> CoreSchema:
     """A datetime in UTC, from RFC 3339 with an offset, or from Unix time.
 
-    Unix time is in seconds; numbers beyond ±2e10 are milliseconds.
+    Unix time is in seconds. A number beyond ±2e10 is in milliseconds.
     """
     moment = core_schema.datetime_schema(tz_constraint="aware")
     return core_schema.no_info_after_validator_function(_in_utc, moment)
 
 
 def email() -> CoreSchema:
-    """The normalized address of ``a@b.co`` or ``Name <a@b.co>``; there is no DNS look-up."""
+    """An e-mail address ``a@b.co`` or ``Name <a@b.co>``, normalized. DNS is not asked."""
     return core_schema.no_info_after_validator_function(_address, core_schema.str_schema())
 
 
 def address_or_empty(value: str) -> str:
-    """A provider's address, its case kept; ``""``, and logged, if :func:`email` refuses it."""
+    """A provider's address with its case; if :func:`email` refuses it, ``""`` and a log line."""
     try:
         address = _address(value) if value else ""
     except (PydanticCustomError, PydanticKnownError):
@@ -75,7 +75,7 @@ def address_or_empty(value: str) -> str:
 
 
 def bounded_name(value: str) -> str:
-    """A provider's name, without control characters; a long one is cut, ends in ``…``, and logged."""
+    """A provider's name, cut to MAX_NAME and without control characters; a change is logged."""
     name = CONTROL.sub(" ", value)
     name = name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…"
     if name != value:
@@ -84,12 +84,12 @@ def bounded_name(value: str) -> str:
 
 
 def is_storable(value: str) -> bool:
-    """Whether PostgreSQL can hold the text: no U+0000, no lone surrogate."""
+    """Whether PostgreSQL can store the text: it has no U+0000 and no lone surrogate."""
     return "\x00" not in value and is_unicode(value)
 
 
 def is_unicode(value: str) -> bool:
-    """Whether the text has no lone surrogate, so that it can be encoded."""
+    """Whether the text can be encoded as UTF-8: it has no lone surrogate."""
     if value.isascii():
         return True
     try:
@@ -100,15 +100,15 @@ def is_unicode(value: str) -> bool:
 
 
 def unstorable(value: object) -> list[Entry]:
-    """The first :data:`MAX_ENTRIES` errors of a JSON value that PostgreSQL cannot hold.
+    """The parts of a JSON value that PostgreSQL cannot store, at most :data:`MAX_ENTRIES` entries.
 
-    These are texts and keys that are not :func:`is_storable`, NaN and Infinity.
+    Such parts are NaN, Infinity, and texts and keys for which :func:`is_storable` is False.
     """
     return [refused(type_, path[::-1], part) for path, type_, part in _unstorable(value)]
 
 
 def _unstorable(value: object) -> list[_Fault]:
-    """As :func:`unstorable`, with few calls: a 1 MiB body may have half a million values."""
+    """Do the work of :func:`unstorable` with few calls, as 1 MiB can have half a million values."""
     if isinstance(value, str):
         return [] if is_storable(value) else [([], "string_unicode", value)]
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The base of all schemas: errors in FastAPI's order, rules across fields."""
+"""The base class of all schemas: errors in FastAPI's order, and rules across fields."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ Fields: TypeAlias = dict[str, tuple[str, Any]]
 class Schema(ma.Schema):
     """A marshmallow schema of the fields of :mod:`app.core.validation.fields`.
 
-    ``load`` and ``dump`` are not marshmallow's and call no hooks (``post_load``, ``validates``). Dumping
-    24 fields takes 3 µs, 58 with marshmallow; loading 19 fields takes 12 µs, 40 with marshmallow.
+    ``load`` and ``dump`` replace marshmallow's, and call no hooks (``post_load``, ``validates``).
+    They dump 24 fields in 3 µs (marshmallow: 58) and load 19 fields in 12 µs (marshmallow: 40).
     """
 
     examples: ClassVar[Mapping[str, object]] = {}
-    """For the OpenAPI document: a field's name -> a valid value."""
+    """Field name -> a valid value, for the OpenAPI document."""
 
     descriptions: ClassVar[Mapping[str, str]] = {}
-    """For the OpenAPI document: a field's name -> what it is, unless the field says it itself."""
+    """Field name -> its description in the OpenAPI document, if the field itself has none."""
 
     has_pages: ClassVar[bool] = True
-    """Whether a list of them has a ``next_cursor``."""
+    """Whether a list with this schema has a ``next_cursor``."""
 
     needs_body: ClassVar[bool] = True
-    """False: a request without a body is as one with ``{}``."""
+    """False: a request without a body is treated as one with the body ``{}``."""
 
     class Meta:
         unknown = ma.RAISE
 
     def rules(self, values: dict[str, Any]) -> Iterable[Entry]:
-        """The errors of rules across fields, with full ``loc``; called if every field is valid."""
+        """The errors of rules across fields, with full ``loc``; called if all fields are valid."""
         return ()
 
     def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]  # no many, no partial
         """The Python values of a JSON object.
 
-        Raises Invalid: errors of declared fields first, then of unknown ones in the order of the
-        input. Each ``loc`` is relative to the object.
+        Raises Invalid. The errors of the schema's fields come first, then those of unknown fields
+        in the order of the input. Each ``loc`` is relative to the object.
         """
         if not isinstance(data, dict):
             raise Invalid(refused("model_attributes_type", (), data))
@@ -79,11 +79,11 @@ class Schema(ma.Schema):
         return values
 
     def dump(self, obj: Any) -> Any:  # type: ignore[override]  # no many
-        """A dict for :mod:`app.core.json_text`; datetimes and UUIDs stay objects.
+        """The row as a dict for :mod:`app.core.json_text`, which writes datetimes and UUIDs.
 
-        A schema made with ``many=True`` takes and gives a list.
+        With ``many=True`` it takes several rows and returns a list.
 
-        Raises AttributeError or KeyError for a row without one of the fields.
+        Raises AttributeError or KeyError if a row lacks one of the fields.
         """
         if self.many:
             return [self._dump_one(one) for one in obj]
@@ -96,7 +96,7 @@ class Schema(ma.Schema):
             written = dict(zip(self._dumped, self._values_of(row), strict=True))
         for key, to_json in self._conversions:
             written[key] = to_json(written[key])
-        if None in written.values():  # Str writes None as "" unless it is nullable
+        if None in written.values():  # a Str that is not nullable writes None as ""
             for key, (_, field) in self._dumped.items():
                 if written[key] is None:
                     written[key] = field.to_json(None)
@@ -104,17 +104,17 @@ class Schema(ma.Schema):
 
     @cached_property
     def inputs(self) -> Fields:
-        """The fields that ``load`` reads."""
+        """The fields that ``load`` reads, by JSON key."""
         return _by_key(self.load_fields)
 
     @cached_property
     def _dumped(self) -> Fields:
-        """The fields that ``dump`` writes."""
+        """The fields that ``dump`` writes, by JSON key."""
         return _by_key(self.dump_fields)
 
     @cached_property
     def _values_of(self) -> Callable[[Any], tuple[Any, ...]]:
-        """Reads the values of a row: in a third of the time that one ``getattr`` for each takes."""
+        """A function that reads the values of a row, in a third of the time of single getattrs."""
         names = [name for name, _ in self._dumped.values()]
         if len(names) > 1:
             return attrgetter(*names)
@@ -122,7 +122,7 @@ class Schema(ma.Schema):
 
     @cached_property
     def _conversions(self) -> list[tuple[str, Any]]:
-        """The fields whose JSON differs from the value."""
+        """The JSON keys of fields that convert values, each with its function."""
         return [
             (key, field.to_json)
             for key, (_, field) in self._dumped.items()
@@ -137,6 +137,6 @@ def _by_key(fields: Mapping[str, Any]) -> Fields:
 
 
 def _extra(key: str, value: object) -> Entry:
-    if not is_unicode(key):  # it could not be shown in a loc
+    if not is_unicode(key):  # a loc cannot contain such a key
         return refused("string_unicode", (), key)
     return refused("extra_forbidden", (key,), value)

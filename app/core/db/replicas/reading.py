@@ -1,13 +1,13 @@
-"""Reading from replicas: PostgreSQL's standbys, which replay what the primary writes.
+"""Reading from replicas: PostgreSQL's standbys, which replay the WAL of the primary.
 
-A replica serves reads while it has replayed everything that the primary had written
-``REPLICA_MAX_LAG`` seconds ago. Nothing depends on a replica: a read that fails there is repeated
-on the primary. A read whose answer is an error is repeated too, because the primary may know better.
+A replica is read if it has replayed all WAL that the primary had written ``REPLICA_MAX_LAG``
+seconds ago. No read depends on a replica: one that fails there is repeated on the primary. So is a
+read whose answer is an error, because the primary may have newer rows.
 
-A client reads what it has written: the answer of each change has an ``X-Consistency`` header, which
-is the primary's WAL position after the commit. A request that sends it back reads from a replica
-that has replayed that far, or from the primary. Without replicas there is no such header, and one
-that is sent is ignored.
+A client can read its own changes. The answer to each change has an ``X-Consistency`` header: the
+primary's WAL position after the commit. A request that sends this header is served by a replica
+that has replayed to that position, or by the primary. Without replicas, answers do not have the
+header, and a request's header is ignored.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 EXTENSION = "replicas"
 HEADER = "X-Consistency"
 READS_PRIMARY = "controlplane.reads_primary"
-"""The key of the WSGI environment with which commands read from the primary."""
+"""A key of the WSGI environment that commands set: the request reads from the primary."""
 LOCATION = ("header", HEADER.lower())
 POSITION = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
-PRIMARY = "primary"  # among the names of the replicas, in the metrics
+PRIMARY = "primary"  # the primary's name in the metrics
 ENTER = Statement(
     "replicas.enter",
     select(*tenancy.settings(bindparam("tenant_id"), bindparam("platform")), *STATE_OF_REPLICA),
@@ -54,28 +54,28 @@ ENTER = Statement(
 
 @dataclass(frozen=True)
 class Route:
-    """Which server a request uses. Without ``replicas`` it is the primary.
+    """The server that a request uses. Without ``replicas`` it is the primary.
 
-    A read uses ``replica``, if there is one, in its first attempt; further attempts use the primary.
+    A read's first attempt uses ``replica``, unless it is None. Further attempts use the primary.
     """
 
     replicas: Replicas | None = None
     is_read: bool = False
     token: str | None = None
-    after: int | None = 0  # the position of the token; None for a malformed one
+    after: int | None = 0  # the WAL position in the token; None for a malformed token
     replica: Replica | None = None
 
     def open(self, attempt: int) -> Transaction:
-        """The transaction of an attempt, which begins at 1."""
-        # The replica gets a transaction of its own, so the primary needs no BEGIN.
+        """The transaction of an attempt; the first attempt has the number 1."""
+        # A read begins its transaction on the replica, so it sends no BEGIN to the primary.
         begin = "" if self.replica is not None and attempt == 1 else "BEGIN"
         tells_position = self.replicas is not None and not self.is_read
         return Transaction(begin=begin, tells_position=tells_position)
 
     def enter(self, current: Transaction) -> None:
-        """Switch to the replica, if there is one. Call it after the authentication.
+        """Switch to the replica if the route has one. Call it after the authentication.
 
-        Raises Invalid for a malformed token, and NotReadable if the replica is too far behind.
+        Raises Invalid for a malformed token, and NotReadable if the replica cannot serve the read.
         """
         if self.after is None:
             reason = "this is not a token that an answer had"
@@ -84,7 +84,7 @@ class Route:
             _enter(self.replica, current, self.after, self.replicas.floor())
 
     def finish(self, current: Transaction, response: Response) -> None:
-        """Add the header of a change: the WAL position that a later read needs. Count a read."""
+        """Count a read. Add ``X-Consistency`` to the answer of a change."""
         if self.is_read:
             READS.labels(current.standby.name if current.standby else PRIMARY).inc()
         elif current.position is not None:
@@ -95,7 +95,7 @@ PRIMARY_ONLY = Route()
 
 
 def route(endpoint: Endpoint, request: Request) -> Route:
-    """Which server a request to this endpoint uses."""
+    """The route of a request to this endpoint."""
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
     if replicas is None or not endpoint.is_guarded or endpoint.reads_primary:
         return PRIMARY_ONLY
@@ -110,9 +110,9 @@ def route(endpoint: Endpoint, request: Request) -> Route:
 
 
 def _enter(replica: Replica, current: Transaction, after: int, floor: int | None) -> None:
-    """Switch to ``replica``, in the same scope; NotReadable if it is too far behind.
+    """Switch to ``replica`` in the same scope, by one statement that also reads its position.
 
-    One statement sets the scope and checks the replica, which must have replayed ``after``.
+    Raises NotReadable if it is no standby, or has not replayed both ``floor`` and ``after``.
     """
     scope = tenancy.current_scope()
     current.read_from(replica)
@@ -128,12 +128,12 @@ def _enter(replica: Replica, current: Transaction, after: int, floor: int | None
 
 
 def shown(position: int) -> str:
-    """A WAL position as PostgreSQL shows it: two hexadecimal numbers."""
+    """A WAL position in PostgreSQL's notation: two hexadecimal numbers."""
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 
 def position_of(token: str | None) -> int | None:
-    """The position of a token, 0 without one; None for a malformed one."""
+    """The WAL position in a token. 0 without a token, None for a malformed token."""
     if token is None:
         return 0
     found = POSITION.fullmatch(token)
@@ -141,7 +141,7 @@ def position_of(token: str | None) -> int | None:
 
 
 def open_databases(app: Flask, config: Config) -> None:
-    """Create the primary's engine and, if replicas are configured, theirs and :class:`Replicas`."""
+    """Create the primary's engine. If replicas are configured, create theirs and Replicas too."""
     primary, replicas = Limits.of_primary(config), Limits.of_replicas(config)
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config, primary)

@@ -1,8 +1,8 @@
-"""What a process knows of its replicas: whether each answers, and how far it has replayed.
+"""Watches the replicas: whether each one answers, and how far it has replayed the primary's WAL.
 
 One thread watches each server. So a replica that does not answer delays only the requests that read
-from it at that moment. Replicas are compared with the primary by positions in the WAL: so no clock
-counts, and a replica is not taken for late because the primary writes nothing.
+from it at that moment. Replicas are compared with the primary by WAL positions. So differences of
+clocks have no effect, and a replica does not count as late while the primary writes nothing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from app.core.errors import AppError
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 0.25  # seconds between two looks at a server
-ANSWER = 0.5  # seconds in which a replica must answer
-REMEMBERED = 1200  # positions of the primary, which are those of five minutes
+INTERVAL = 0.25  # seconds between two checks of a server
+ANSWER = 0.5  # seconds within which a replica must answer a check
+REMEMBERED = 1200  # positions of the primary that are stored: five minutes
 FAULTS = (psycopg2.Error, PoolTimeout)
 
 
 def _bytes(position: ColumnElement[str]) -> ColumnElement[int]:
-    """A position in the WAL as bytes since its beginning."""
+    """A WAL position, in bytes since the beginning of the WAL."""
     return cast(func.pg_wal_lsn_diff(position, "0/0"), BigInteger)
 
 
@@ -51,16 +51,16 @@ GET_WRITTEN = Statement("replicas.get_written", select(_bytes(func.pg_current_wa
 
 
 class State(StrEnum):
-    """Whether a replica is read, and why not."""
+    """A replica's state. Only a replica in the state OK is read."""
 
     OK = "ok"
     LAGGING = "lagging"
-    PRIMARY = "primary"  # no standby: it is the primary, or has been promoted
+    PRIMARY = "primary"  # not a standby: the URL is the primary's, or the replica was promoted
     UNAVAILABLE = "unavailable"
 
 
 class NotReadable(Exception):
-    """The replica is not a standby, or has not replayed enough; ``state`` is its new state."""
+    """The replica is no standby, or has not replayed enough. ``state`` is its new state, if any."""
 
     def __init__(self, reason: str, state: State | None = None) -> None:
         super().__init__(reason)
@@ -68,25 +68,25 @@ class NotReadable(Exception):
 
 
 class Replica:
-    """One standby, as this process knows it."""
+    """One standby, as this process saw it last."""
 
     def __init__(self, number: int, url: str) -> None:
         parsed = make_url(url)
         self.bind = f"replica_{number}"
         self.name = f"{parsed.host or parsed.query.get('host', 'localhost')}:{parsed.port or 5432}"
-        self.state = State.UNAVAILABLE  # until it has answered
-        self.position = 0
-        self.lag = 0.0  # seconds, at most; when it was last asked
+        self.state = State.UNAVAILABLE  # until the first answer
+        self.position = 0  # replayed, in bytes since the beginning of the WAL
+        self.lag = 0.0  # an upper bound in seconds, at the last check
 
     def note(self, state: State) -> None:
-        """Set the state, and log one that is new."""
+        """Set the state. Log it if it has changed."""
         if state is not self.state:
             level = logging.INFO if state is State.OK else logging.WARNING
             log.log(level, "replica_state", extra={"replica": self.name, "state": state.value})
         self.state = state
 
     def note_failure(self, current: Transaction, fault: Exception) -> None:
-        """Log a failed read. A replica that does not answer is read again once it is ``ok``."""
+        """Log a failed read. If the replica did not answer, do not read it until it is ``ok``."""
         if isinstance(fault, AppError):
             return
         reason = str(fault).partition("\n")[0]
@@ -101,7 +101,7 @@ class Replica:
 class Replicas:
     """The replicas of an application, and the threads that watch them and the primary.
 
-    Safe for threads. A forked process starts anew.
+    Thread-safe. A forked process starts with unknown states and no threads.
     """
 
     def __init__(self, app: Flask, config: Config) -> None:
@@ -119,7 +119,7 @@ class Replicas:
         self._is_stopped = threading.Event()
 
     def start(self) -> None:
-        """Begin to watch, unless this process does so already."""
+        """Start the threads, unless this process has started them."""
         if self._threads:
             return
         with self._lock:
@@ -139,14 +139,14 @@ class Replicas:
             thread.join()
 
     def choose(self, after: int) -> Replica | None:
-        """A replica to read from; if possible one that is known to have replayed ``after``."""
+        """A random replica that is OK, or None; one that has replayed ``after`` is preferred."""
         self.start()
         readable = [each for each in self.all if each.state is State.OK]
         random.shuffle(readable)
         return max(readable, key=lambda each: each.position >= after, default=None)
 
     def floor(self) -> int | None:
-        """The position that a replica must have replayed; None if the primary's is not known.
+        """The WAL position that a replica must have replayed; None if the primary did not answer.
 
         The primary had written it at most ``max_lag`` seconds ago.
         """
@@ -155,7 +155,7 @@ class Replicas:
         return next(known, None)
 
     def look_at_primary(self) -> None:
-        """Note how far the primary has written; nothing if it does not answer."""
+        """Store the primary's WAL position, unless the primary does not answer."""
         now = time.monotonic()
         try:
             with transaction(Transaction(begin="")):
@@ -164,7 +164,7 @@ class Replicas:
             log.info("primary_not_watched", extra={"reason": type(fault).__name__})
 
     def look_at(self, replica: Replica) -> None:
-        """Note whether the replica can be read, and how far it is."""
+        """Store the replica's state, WAL position and lag."""
         try:
             with (
                 transaction(Transaction(replica.bind, "")) as current,
@@ -184,7 +184,7 @@ class Replicas:
         replica.lag = self._lag_of(replica.position)
 
     def _lag_of(self, position: int) -> float:
-        """How long ago the primary had written no more than this; at most five minutes."""
+        """Seconds since the primary was at ``position``, at most those of five minutes."""
         written = list(self._written)
         if not written or position >= written[-1][1]:
             return 0.0
