@@ -9,13 +9,14 @@ from io import StringIO
 from app.core.json_text import dumps_text, plain
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""A spreadsheet reads a text that begins with one of these as a formula."""
 
 
 def as_csv(names: Iterable[str], rows: Iterable[Mapping[str, object]]) -> str:
-    """A line of ``names``, then one for each row, with all cells in quotation marks.
+    """A line with ``names``, then a line for each row. All cells are in quotation marks.
 
-    Objects are written as JSON, times in RFC 3339. A cell that a spreadsheet would take for a formula begins with an apostrophe.
+    Objects are written as JSON, times as RFC 3339. A cell that a spreadsheet would read as a
+    formula gets an apostrophe at its beginning.
     """
     columns = list(names)
     file = StringIO(newline="")

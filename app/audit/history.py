@@ -29,7 +29,7 @@ from app.users.models import User
 
 
 def _as_id(text: ColumnExpressionArgument[str]) -> ColumnElement[UUID]:
-    """The id that a text column is; NULL for any other text."""
+    """The text column as a UUID; NULL for a text that is not a UUID."""
     return case((func.pg_input_is_valid(text, "uuid"), cast(text, Uuid)))
 
 
@@ -40,12 +40,12 @@ _user_name = select(func.coalesce(func.nullif(_full_name, ""), User.email)).wher
 
 
 def _id_after(prefix: str) -> ColumnElement[UUID]:
-    """The id in an actor with this prefix; NULL for any other actor."""
+    """The UUID after ``prefix`` in the actor's id; NULL for an actor without it."""
     rest = func.substr(AuditEvent.actor, len(prefix) + 1, type_=Text)
     return case((AuditEvent.actor.startswith(prefix), _as_id(rest)))
 
 
-# The table of API keys has no row-level security: only the platform sees the names of its own.
+# The table of API keys has no row-level security, so hide the names of platform keys from tenants.
 _is_platform = func.current_setting("app.platform", True) == "on"
 _key_name = select(ApiKey.name).where(
     ApiKey.id == _id_after("key:"), or_(ApiKey.tenant_id == AuditEvent.tenant_id, _is_platform)
@@ -65,7 +65,7 @@ OF_ROW = AuditEvent.target_id == bindparam("row_id")
 def list_history(target_type: str, row_id: str, paging: Paging) -> Page:
     """One page of the audit rows of one row, each with ``actor_name``; empty for an unknown id.
 
-    Raises NotFound for an id that is no UUID.
+    Raises NotFound for an id that is not a UUID.
     """
     equal: dict[str, object] = {"target_type": target_type}
     if (own := narrow(None)) is not None:

@@ -1,4 +1,4 @@
-"""The keys that the reads of every resource can include, and the one of the audit trail."""
+"""The includes ``tenant`` and ``history`` of many resources; ``actor_name`` of the audit trail."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ChangeSchema(Schema):
 
 
 def _histories() -> sa.Executable:
-    """The last changes of each target in ``keys``; the largest values are left out."""
+    """The last changes of each target in ``keys``. Values beyond 4 MiB in total are NULL."""
     each = func.unnest(bindparam("keys", type_=ARRAY(sa.Text)))
     keys = each.table_valued("target_id").render_derived()
     newest_first = (AuditEvent.created_at.desc(), AuditEvent.id.desc())

@@ -1,4 +1,4 @@
-"""The audit rows and the metric of limits whose thresholds are crossed."""
+"""Records that the usage of a limit has crossed a threshold: an audit row and a metric."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def announce(
 ) -> None:
     """Record that ``percent`` of a limit are used: ``limit.warning``, or ``limit.reached`` at 100.
 
-    ``resets_at`` is None where the count never starts anew.
+    ``resets_at`` is None if the count never starts again at zero.
     """
     event = "limit.reached" if percent >= 100 else "limit.warning"
     state = {

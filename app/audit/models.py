@@ -18,9 +18,9 @@ from app.extensions import Model
 class AuditEvent(Model):
     """Who changed which row, and the values of the changed fields before and after.
 
-    The application's role may only read and insert. There is a partition for each month;
-    :mod:`app.operations.retention` adds and drops them. ``tenant_id`` is
-    :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant, so it is no foreign key.
+    The application's database role may only read and insert. Each month has a partition;
+    :mod:`app.operations.retention` adds and drops partitions. ``tenant_id`` is not a foreign key:
+    for changes of no tenant it is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`.
     """
 
     __tablename__ = "audit_events"

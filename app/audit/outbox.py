@@ -1,6 +1,6 @@
-"""Which changes are events.
+"""Decides which actions of the audit trail are published as events.
 
-Every action of the audit trail is in :data:`EVENT_TYPES` or in :data:`INTERNAL`.
+Every action is either in :data:`EVENT_TYPES` or in :data:`INTERNAL`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ACTIONS = (
     "user.updated",
     "webhook_endpoint.disabled",
 )  # fmt: skip
-"""The actions that have the name of their event's type."""
+"""The actions whose event's type has the same name."""
 EVENT_TYPES = {
     "override.carried_over": "override.updated",
     "plan_preset.created": "plan.created",
@@ -32,10 +32,10 @@ EVENT_TYPES = {
     "suppression.added": "email.suppressed",
     **{action: action for action in _ACTIONS},
 }
-"""An action of the audit trail -> the type of its event. app/events/catalogue.py describes them."""
+"""Action of the audit trail -> type of its event. app/events/catalogue.py describes the types."""
 
 ANNOUNCED = ("email.bounced", "email.complained")
-"""The types of events that have no audit row."""
+"""The types of events without an audit row."""
 
 ALL_TYPES = frozenset({*EVENT_TYPES.values(), *ANNOUNCED})
 _KINDS = sorted({f"{each.partition('.')[0]}.*" for each in ALL_TYPES})
@@ -43,7 +43,7 @@ NO_SUCH_TYPE = f"no event has this type; there are {', '.join(_KINDS)}"
 
 
 def types_of(pattern: str) -> list[str]:
-    """The types that a pattern stands for; one that ends in ``*`` stands for all that begin so."""
+    """The event types that match a pattern: one type, or a prefix and ``*``."""
     if pattern.endswith("*"):
         return [known for known in ALL_TYPES if known.startswith(pattern[:-1])]
     return [pattern] if pattern in ALL_TYPES else []
@@ -77,11 +77,11 @@ INTERNAL = {
     "webhook_endpoint.updated": "The same.",
     "webhook_event.replayed": "What the replayed event changes has events of its own.",
 }
-"""An action that is no event -> the reason."""
+"""Action that is not published as an event -> the reason."""
 
 TARGET_TYPE_OF = {
     action: "tenant" if action.startswith("trial.") else action.partition(".")[0]
     for action in (*EVENT_TYPES, *INTERNAL)
 }
-"""An action -> the type of the row that it changes."""
+"""Action -> type of the row that it changes."""
 TARGET_TYPES = sorted({*TARGET_TYPE_OF.values()})

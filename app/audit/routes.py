@@ -81,9 +81,9 @@ def add_history(
     *,
     platform_only: bool = False,
 ) -> None:
-    """Add ``GET <rule>/history`` to the blueprint of a resource; ``rule`` has one id.
+    """Add ``GET <rule>/history`` to the blueprint of a resource; ``rule`` has one path parameter.
 
-    ``get_row`` raises NotFound for an id that the caller cannot see.
+    ``get_row`` must raise NotFound for an id that the caller cannot see.
     """
 
     @blueprint.get(f"{rule}/history")

@@ -37,8 +37,8 @@ def record(
     """Add one audit row for ``change`` of the row ``target``, in the current transaction.
 
     ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. ``target``
-    is the row after the change. ``change`` must not contain secrets, and ``hidden`` names the
-    columns of ``target`` that are secret.
+    is the row after the change. ``change`` must not contain secrets. ``hidden`` names the columns
+    of ``target`` that contain secrets.
     """
     _record(action, target, change, actor=actor, data=_shown(target, hidden), into=into)
 
@@ -51,7 +51,7 @@ def record_creation(
     hidden: frozenset[str] = frozenset(),
     into: Writes | None = None,
 ) -> None:
-    """Add one audit row for a new row; ``after`` has all its columns except ``hidden``."""
+    """Add one audit row for the new row ``target``, with all its columns except ``hidden``."""
     change = Change({}, _shown(target, hidden))
     _record(action, target, change, actor=actor, data=None, into=into)
 
@@ -66,10 +66,10 @@ def add_event(
     data: Mapping[str, object] | None = None,
     into: Writes | None = None,
 ) -> None:
-    """Add one audit row for any target, also one that has no id.
+    """Add one audit row for any target, also for one that is not a row with an id.
 
-    An action of :data:`app.audit.outbox.EVENT_TYPES` also adds an event, by the same statement.
-    ``data`` are the target's columns after the change; None where they are in ``change.after``.
+    If the action is in :data:`app.audit.outbox.EVENT_TYPES`, the same statement adds an event.
+    ``data`` has the target's columns after the change. None means: ``change.after`` has them all.
     """
     values = {
         "tenant_id": tenant_id or PLATFORM_TENANT_ID,
@@ -93,7 +93,7 @@ def add_event(
 
 
 def announce(event_type: str, after: Mapping[str, object], *, actor: Actor, into: Writes) -> None:
-    """Add an event of no tenant about a new fact, which has no audit row."""
+    """Add an event that belongs to no tenant and has no audit row."""
     values = {
         "tenant_id": PLATFORM_TENANT_ID,
         "type": event_type,
@@ -141,9 +141,9 @@ def list_events(
     tenant_id: UUID | None = None,
     filters: Mapping[str, str] | None = None,
 ) -> Page:
-    """One page of a tenant's audit trail (of all, for the platform).
+    """One page of a tenant's audit trail; the platform sees all tenants without ``tenant_id``.
 
-    ``filters`` are values of columns. A ``target_type`` is found by its actions, which have an index.
+    ``filters`` maps columns to values. ``target_type`` is searched by its actions, which are indexed.
     """
     equal = dict(filters or {})
     target_type = equal.pop("target_type", None)

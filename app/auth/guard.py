@@ -32,21 +32,21 @@ from app.core.http.request import Request, current_request
 from app.core.observability.logs import add_facts
 
 CLAIMS = "controlplane.claims"
-"""The key of the WSGI environment with which the console calls the API for a session.
+"""A key of the WSGI environment: the console sets it when it calls the API for a session.
 
-Its value is the session's :class:`Claims`, which need no token. A client cannot send it: headers
-are under ``HTTP_`` keys.
+The value is the session's :class:`Claims`, and no token is needed. A client cannot set the key,
+because headers get keys that begin with ``HTTP_``.
 """
 PAGE_TENANT = "controlplane.page_tenant"
-"""The key under which the console names the tenant whose page calls the API.
+"""A key of the WSGI environment: the id of the tenant whose page in the console calls the API.
 
-Other tenants' rows do not exist for such a call, also where the session is a superadmin's.
+Such a call sees only this tenant's rows, even if the session is a superadmin's.
 """
 
 OPERATOR = "controlplane.operator"
-"""The key of the WSGI environment with which an operator's command calls the API, as :data:`CLAIMS`.
+"""A key of the WSGI environment: an operator's command sets it when it calls the API.
 
-Its value is the :class:`Actor`, who has every permission of the platform.
+The value is the :class:`Actor`, who has every permission. A client cannot set it.
 """
 
 PUBLIC = Access()
@@ -61,7 +61,7 @@ class TenantSuspended(Forbidden):
 
 @dataclass(frozen=True)
 class Requires(Access):
-    """What an endpoint requires of its caller; see :func:`requires`."""
+    """The requirements of an endpoint for its caller; see :func:`requires`."""
 
     permission: Permission
     platform_only: bool = False
@@ -71,7 +71,7 @@ class Requires(Access):
     description: str = ""
 
     def enter(self, request: Request) -> None:
-        """Authenticate, then authorise; ``request`` has the principal afterwards.
+        """Authenticate, then authorise. Afterwards ``request.principal`` is set.
 
         Raises Unauthenticated or one of :attr:`errors`.
         """
@@ -88,7 +88,7 @@ class Requires(Access):
         self.check(principal)
 
     def check(self, principal: Principal) -> None:
-        """Raise TenantSuspended, PermissionDenied or ProviderField where it is refused."""
+        """Raise TenantSuspended, PermissionDenied or ProviderField if the principal is refused."""
         if principal.is_suspended and not self.while_suspended:
             raise TenantSuspended
         if self.platform_only and not principal.is_platform:
@@ -98,7 +98,7 @@ class Requires(Access):
             raise ProviderField
 
     def require(self, permission: str) -> None:
-        """Raise PermissionDenied where the request's principal lacks a further permission."""
+        """Raise PermissionDenied if the request's principal lacks ``permission`` too."""
         current_principal().check(Permission(permission))
 
 
@@ -111,9 +111,9 @@ def requires(
 ) -> Callable[[View], Guarded]:
     """Allow a view only for a principal with ``permission``.
 
-    ``platform_only`` refuses tenant credentials, whatever their permissions.
-    ``while_suspended`` also allows the credentials of a suspended tenant. ``provider_only`` refuses
-    tenant credentials with ``provider_field``, before the request's body is validated.
+    ``platform_only`` refuses all tenant credentials. ``while_suspended`` also allows credentials of
+    a suspended tenant. ``provider_only`` refuses tenant credentials with the code
+    ``provider_field``, before the request's body is validated.
     """
     suspended = () if while_suspended else (TenantSuspended,)
     provider = (ProviderField,) if provider_only else ()
@@ -139,7 +139,7 @@ def bearer_of(request: flask.Request) -> str:
 def authenticate(request: Request) -> Principal:
     """The principal of the ``Authorization: Bearer`` header, the console's session or a command.
 
-    Raises Unauthenticated without a valid credential, NoMembership or KeysUnavailable.
+    Raises Unauthenticated if there is no valid credential; also NoMembership or KeysUnavailable.
     """
     operator: Actor | None = request.environ.get(OPERATOR)
     if operator is not None:

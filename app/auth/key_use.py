@@ -1,6 +1,6 @@
-"""Recording the use of an API key by a request that is refused.
+"""Records the use of an API key by a request that is answered with 4xx.
 
-``authenticate_key`` records the use in the request's transaction, and an error rolls that back.
+``authenticate_key`` records the use in the request's transaction, which an error rolls back.
 So the use is recorded again after the request, in a separate transaction.
 """
 

@@ -1,4 +1,4 @@
-"""API keys, platform superadmins, sessions. The tables are global: they decide the tenant scope."""
+"""API keys, platform superadmins, sessions. No scope limits these tables: they determine it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.extensions import Model
 
 
 class ApiKey(Attributed, Row):
-    """A service's credential. The SHA-256 digest of the secret is stored, never the secret."""
+    """A credential of a program. Only the SHA-256 digest of the secret is stored."""
 
     __tablename__ = "api_keys"
     __table_args__ = (
@@ -37,7 +37,7 @@ class ApiKey(Attributed, Row):
 
 
 class PlatformAdmin(Model):
-    """A subject of the identity provider who is a platform superadmin; managed by CLI."""
+    """A person (a subject of the identity provider) who is a superadmin. Commands manage them."""
 
     __tablename__ = "platform_admins"
 
@@ -46,7 +46,7 @@ class PlatformAdmin(Model):
 
 
 class ConsoleSession(Model):
-    """A browser that is signed in to the console. The secret is in its cookie, never here."""
+    """A browser that is signed in to the console. Only the digest of its cookie is stored."""
 
     __tablename__ = "console_sessions"
 
@@ -58,7 +58,7 @@ class ConsoleSession(Model):
 
 
 class ConsoleTicket(Model):
-    """A secret that can be used once: a sign-in link, or the state of a sign-in that has begun."""
+    """A secret that works once: that of a sign-in link, or the state of a begun sign-in."""
 
     __tablename__ = "console_tickets"
 

@@ -1,7 +1,7 @@
 """Signing in by OpenID Connect: authorization code with PKCE, state and nonce (RFC 7636, RFC 9700).
 
-Authlib writes the requests of the protocol. The ID token is verified as the API verifies user
-tokens, and its claims have the same names.
+Authlib makes the protocol's requests. The ID token is verified in the same way as the API's user
+tokens, and the subject and organization claims have the same names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from app.core.json_text import Json
 from app.core.outgoing import OPERATOR
 
 DISCOVERY = "/.well-known/openid-configuration"
-TIMEOUT = 5.0  # seconds for the answer to a code
+TIMEOUT = 5.0  # seconds within which the provider must exchange a code for a token
 REQUIRED = ["iss", "sub", "aud", "exp", "iat", "nonce"]
 
 
@@ -36,12 +36,12 @@ class ProviderUnavailable(Unavailable):
 
 
 class SignInRefused(Unauthenticated):
-    """The provider did not sign the person in, or its answer is not valid."""
+    """The provider did not sign the person in, or the provider's answer is not valid."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A sign-in that has begun: what its answer has to match."""
+    """A sign-in that has begun: the values that the provider's answer must match."""
 
     nonce: str
     verifier: str
@@ -52,7 +52,7 @@ def begin() -> Attempt:
 
 
 class IdentityProvider:
-    """The provider of OIDC_ISSUER. One thread of a process at a time waits for it."""
+    """The identity provider at OIDC_ISSUER. In each process one thread at a time waits for it."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -66,7 +66,7 @@ class IdentityProvider:
         return bool(self._config.oidc_issuer)
 
     def authorization_url(self, attempt: Attempt, state: str, redirect_uri: str) -> str:
-        """Where the browser goes to sign in; raises ProviderUnavailable."""
+        """The URL to which the browser goes to sign in; raises ProviderUnavailable."""
         url, _ = self._client(redirect_uri).create_authorization_url(
             self._discover()["authorization_endpoint"],
             state=state,
@@ -77,9 +77,9 @@ class IdentityProvider:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Run the block, in which :meth:`redeem` is called; raises ProviderUnavailable.
+        """Run the block, which calls :meth:`redeem`, in one thread of the process at a time.
 
-        While another thread waits for the provider, the browser asks again after a second.
+        Another thread gets ProviderUnavailable. Its header ``Refresh: 1`` makes the browser retry.
         """
         if not self._lock.acquire(blocking=False):
             busy = ProviderUnavailable()
@@ -91,9 +91,9 @@ class IdentityProvider:
             self._lock.release()
 
     def redeem(self, code: str, attempt: Attempt, redirect_uri: str) -> Claims:
-        """The claims of the person who has signed in.
+        """Exchange the code for the claims of the person who has signed in.
 
-        Raises SignInRefused for a code or an ID token that is not valid, and ProviderUnavailable.
+        Raises ProviderUnavailable, or SignInRefused if the code or the ID token is not valid.
         """
         from authlib.common.errors import AuthlibBaseError
         from requests import RequestException
@@ -118,7 +118,7 @@ class IdentityProvider:
         return self.verify(str(token.get("id_token", "")), attempt)
 
     def verify(self, id_token: str, attempt: Attempt) -> Claims:
-        """The claims of an ID token; raises SignInRefused for one that is not valid."""
+        """The claims of an ID token; raises SignInRefused if the token is not valid."""
         try:
             keys = self.keys
             if keys is None:
@@ -142,7 +142,7 @@ class IdentityProvider:
         return Claims.checked(payload, self._config)
 
     def _client(self, redirect_uri: str) -> Any:
-        """Authlib's client. Imported here, because only services with a provider need it."""
+        """Authlib's client. The import is here, because only installations with OIDC need it."""
         from authlib.integrations.requests_client import OAuth2Session
 
         return OAuth2Session(

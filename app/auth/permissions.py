@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """What an endpoint can require: read or write of a resource, or platform superadmin."""
+    """The permissions: to read or write a kind of resource, or platform superadmin."""
 
     TENANTS_READ = "tenants:read"
     TENANTS_WRITE = "tenants:write"
@@ -36,7 +36,7 @@ class Permission(StrEnum):
 
 
 class Role(StrEnum):
-    """A membership's role, highest first."""
+    """The roles of a membership, from the highest to the lowest."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -56,7 +56,7 @@ PLATFORM_ONLY = frozenset(
     {Permission.WEBHOOKS_READ, Permission.WEBHOOKS_WRITE, Permission.SUPERADMIN}
 )
 TENANT = ALL - PLATFORM_ONLY
-# A tenant's API key can have these only if a platform credential created it. No role has them.
+# Only a platform credential can give these to a tenant's API key. No role has them.
 GRANTED_BY_PLATFORM = frozenset({Permission.USAGE_WRITE})
 
 _READER = frozenset(

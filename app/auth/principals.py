@@ -1,8 +1,8 @@
 """The principal of a credential: who sends a request, with which permissions, in which tenant.
 
 The database functions ``authenticate_user`` and ``authenticate_key`` (``migrations/functions``) find
-the credential's rows and set the tenant scope, in one statement. They read role and state at each
-request, so a new role, a deactivation or a suspension has effect on the next request.
+the credential's rows and set the tenant scope in one statement. They read role and state for each
+request. So a new role, a deactivation or a suspension takes effect at the next request.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class NoMembership(Forbidden):
 
 @dataclass(frozen=True)
 class Principal:
-    """Who sends a request. ``tenant_id`` None is a platform credential, which sees every tenant."""
+    """Who sends a request. ``tenant_id`` is None for a platform credential: it sees all tenants."""
 
     actor: Actor
     permissions: frozenset[Permission]
     tenant_id: UUID | None
     credential: str  # the scope of idempotency keys and rate limits
     home_tenant_id: UUID | None = None  # the tenant of a platform token's organization
-    names_organization: bool = True  # also where no tenant has the organization of the token
+    names_organization: bool = True  # whether the token names one, even one that no tenant has
     is_suspended: bool = False
     key_id: UUID | None = None  # None for a user
 
@@ -81,7 +81,7 @@ class Principal:
 def user_principal(claims: Claims) -> Principal:
     """The principal of a verified user token; sets the transaction's tenant scope.
 
-    Raises NoMembership unless the organization, an active user and an active membership exist.
+    Raises NoMembership if the token's organization, user or membership is unknown or not active.
     """
     found = AUTHENTICATE_USER.one(subject=claims.subject, org_id=claims.org_id)
     principal = principal_of_user(found, claims)
@@ -107,7 +107,7 @@ def operator_principal(actor: Actor) -> Principal:
 
 
 def principal_of_user(found: Any, claims: Claims) -> Principal:
-    """The principal of what ``authenticate_user`` has found; raises NoMembership."""
+    """The principal for the row that ``authenticate_user`` returned; raises NoMembership."""
     if found.is_superadmin:
         actor = Actor(f"platform:{claims.subject}")
         home = "" if found.tenant_id is None else f" {found.tenant_id}"
@@ -133,7 +133,7 @@ def principal_of_user(found: Any, claims: Claims) -> Principal:
 
 
 def principal_of_key(found: Any) -> Principal:
-    """The principal of what ``authenticate_key`` has found; raises Unauthenticated for None."""
+    """The principal for the row that ``authenticate_key`` returned; Unauthenticated for None."""
     if found is None:
         raise Unauthenticated(reason="key_invalid")
     granted = frozenset(Permission(name) for name in found.permissions)

@@ -1,4 +1,4 @@
-"""JSON documents that an identity provider publishes: its keys and its metadata."""
+"""Fetches JSON documents that an identity provider publishes: its keys and its metadata."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Content = TypeVar("Content")
 
 
 class Published(Generic[Content]):
-    """What ``read`` makes of the document at ``url``; ``content`` is None until a fetch succeeds.
+    """A document at ``url``. ``content`` is the result of ``read``, or None before the first fetch.
 
-    There is at most one fetch in :data:`COOL_DOWN` seconds. While the provider does not answer, the
-    last content stays valid. ``read`` raises ValueError, LookupError or TypeError for a document
-    that cannot be used.
+    There is at most one fetch in :data:`COOL_DOWN` seconds. If a fetch fails, the last content
+    stays in use. ``read`` converts the document. It raises ValueError, LookupError or TypeError if
+    the document cannot be used.
     """
 
     COOL_DOWN = 30.0  # seconds
@@ -41,9 +41,9 @@ class Published(Generic[Content]):
         return time.monotonic() - self._fetched > self.MAX_AGE
 
     def refresh(self, *, wait: bool) -> None:
-        """Fetch the document, unless that was tried a moment ago.
+        """Fetch the document, unless the last attempt was less than COOL_DOWN seconds ago.
 
-        While another thread fetches it: ``wait`` for the end of that, or return at once.
+        If another thread is fetching it: with ``wait``, wait for that thread; else return at once.
         """
         if not self._lock.acquire(blocking=wait):
             return

@@ -1,8 +1,8 @@
 """Sessions of the console, and the links that begin them. All functions need a transaction.
 
-Secrets have 256 random bits; PostgreSQL has their digests. A session has the claims of a token, and
-each request with it is authenticated as one with such a token. So a new role, a deactivation or a
-suspension has effect on the next request.
+Secrets have 256 random bits. PostgreSQL stores only their digests. A session stores the claims of a
+token, and each of its requests is authenticated with these claims. So a new role, a deactivation or
+a suspension takes effect at the next request.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ ORGANIZATIONS = Statement(
 
 
 def start(subject: str, org_id: str | None) -> str:
-    """Begin a session; the secret of its cookie."""
+    """Begin a session; returns the secret for its cookie."""
     secret = secrets.token_urlsafe(32)
     values = {"digest": digest_of(secret), "subject": subject, "org_id": org_id}
     insert_row(ConsoleSession, values)
@@ -99,7 +99,7 @@ def start(subject: str, org_id: str | None) -> str:
 
 
 def find(secret: str) -> Claims | None:
-    """The claims of a session that has not ended, whose use is recorded; None for any other."""
+    """The claims of the session with this secret; None if it has ended. Its use is recorded."""
     now = utcnow()
     digest = digest_of(secret)
     found = FIND.first(digest=digest, created_after=now - LIFETIME, used_after=now - IDLE)
@@ -111,12 +111,12 @@ def find(secret: str) -> Claims | None:
 
 
 def end(secret: str) -> None:
-    """End a session, if there is one with this secret."""
+    """End the session with this secret. An unknown secret is ignored."""
     END.execute(digest=digest_of(secret))
 
 
 def organizations(subject: str) -> Sequence[Any]:
-    """The active tenants in which a person is an active member: organization, name and role."""
+    """Organization, name and role for each active tenant with an active membership of a person."""
     tenancy.enter(tenancy.PLATFORM)
     return ORGANIZATIONS.all(subject=subject)
 
@@ -128,7 +128,7 @@ def create_ticket(
     org_id: str | None = None,
     data: Mapping[str, object] | None = None,
 ) -> str:
-    """A secret that can be used once within ten minutes, only for ``purpose``."""
+    """Create a ticket; its secret works once, within ten minutes, and only for ``purpose``."""
     secret = secrets.token_urlsafe(32)
     values = {
         "digest": _ticket_digest(purpose, secret),
@@ -142,10 +142,10 @@ def create_ticket(
 
 
 def use_ticket(purpose: str, secret: str) -> ConsoleTicket | None:
-    """The ticket, which cannot be used again; None for one that is unknown, used or expired."""
+    """Use a ticket and return it; None if it is unknown, used or expired."""
     digest = _ticket_digest(purpose, secret)
     found: ConsoleTicket | None = FIND_TICKET.first(digest=digest, now=utcnow())
-    # Of two requests with one secret only one deletes the row.
+    # If two requests use one secret at the same time, only one of them deletes the row.
     return found if USE_TICKET.execute(digest=digest) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Recognises in an actor's id the credentials of tenants."""
+"""Recognises actors that are credentials of tenants."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ KEY = "^key:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 def is_of_tenant(actor: Any) -> ColumnElement[bool]:
-    """The condition that the actor in a column is a tenant's: a user, a key or a directory."""
+    """A condition: the actor in a column is a tenant's user, API key or SCIM connection."""
     key_id = cast(func.substr(actor, len("key:") + 1), Uuid)
     is_tenants_key = exists().where(ApiKey.id == key_id, ApiKey.tenant_id.is_not(None))
-    # CASE, because the cast fails for other texts.
+    # CASE, because the cast to UUID fails for other actors.
     return case(
         (actor.regexp_match(KEY), is_tenants_key),
         else_=or_(actor.not_like("%:%"), actor.like("scim:%")),

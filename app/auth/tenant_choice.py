@@ -23,10 +23,10 @@ class TenantChoiceSchema(Schema):
 
 
 def target_id(tenant_id: UUID | None = None, *, source: str = "query") -> UUID:
-    """``tenant_id``, or the credential's tenant if it is None; does not check that it exists.
+    """``tenant_id`` or, if that is None, the credential's tenant. The tenant may not exist.
 
-    Raises Invalid (``missing`` at ``[source, "tenant_id"]``) without either, and NotFound for
-    another tenant than the scope's.
+    Raises Invalid (``missing`` at ``[source, "tenant_id"]``) if both are None. Raises NotFound if
+    the scope is another tenant's.
     """
     chosen = tenant_id or home_tenant_id()
     if chosen is None:

@@ -22,7 +22,7 @@ from app.core.json_text import Json
 
 LEEWAY = 30  # seconds of clock difference allowed for `exp`, `nbf` and `iat`
 REMEMBERED = 60.0  # seconds for which a verified token is not verified again
-MAX_REMEMBERED = 10_000
+MAX_REMEMBERED = 10_000  # tokens; then the cache is emptied
 INVALID = "token_invalid"
 REASONS: dict[type[Exception], str] = {  # for the log
     jwt.ExpiredSignatureError: "token_expired",
@@ -33,11 +33,11 @@ REASONS: dict[type[Exception], str] = {  # for the log
 }
 REQUIRED = ["exp", "iat", "iss", "aud"]
 Key: TypeAlias = tuple[str, Any]
-"""A public key, of one of the types that PyJWT takes, after the algorithm that belongs to it."""
+"""An algorithm, and a public key for it (an object that PyJWT accepts)."""
 
 
 class KeysUnavailable(Unavailable):
-    """The identity provider's keys have never been read."""
+    """The process has not yet been able to fetch the identity provider's keys."""
 
     code = "keys_unavailable"
     detail = "The identity provider's keys cannot be read."
@@ -52,7 +52,7 @@ class Claims:
 
     @classmethod
     def checked(cls, payload: Mapping[str, Json], config: Config) -> Claims:
-        """The claims; Unauthenticated for one that is no text of 1 to 255 printable characters."""
+        """The claims. Unauthenticated if one is not a text of 1 to 255 printable characters."""
         org_id = payload.get(config.jwt_org_claim)
         subject = _checked(payload.get(config.jwt_subject_claim))
         return cls(subject, None if org_id is None else _checked(org_id))
@@ -61,7 +61,7 @@ class Claims:
 class TokenVerifier:
     """Checks signature, issuer, audience and times. It does not check role and tenant state.
 
-    A verified token is cached for :data:`REMEMBERED` seconds, at most until ``exp`` + LEEWAY.
+    A verified token is cached for :data:`REMEMBERED` seconds, but not longer than ``exp`` + LEEWAY.
     """
 
     def __init__(self, config: Config) -> None:
@@ -72,8 +72,8 @@ class TokenVerifier:
     def verify(self, token: str) -> Claims:
         """The claims of a token; raises Unauthenticated for an invalid one.
 
-        Only one encoding of a token is accepted, so one token has one rate limit. An exception is
-        ES256, where a second signature can be derived from the first.
+        Only one encoding of each token is accepted, so each token has one rate limit. ES256 is an
+        exception: anybody can derive a second valid signature from the first.
         """
         now = time.time()
         known = self._seen.get(token)
@@ -110,24 +110,24 @@ class TokenVerifier:
 
 
 def _is_canonical(segment: str) -> bool:
-    """Whether a segment is base64url without padding (RFC 7515, section 2), unused bits zero.
+    """Whether a segment is base64url without padding (RFC 7515, section 2) and unused bits are 0.
 
-    PyJWT also accepts padding, other unused bits and foreign characters. In the signature's own
-    segment the signature does not protect against them.
+    PyJWT also accepts padding, other unused bits and foreign characters. The signature does not
+    cover its own segment, so a client could change these in it.
     """
     decoded = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
     return urlsafe_b64encode(decoded).decode().rstrip("=") == segment
 
 
 def _checked(value: object) -> str:
-    """``value`` if it is a text of 1 to 255 printable characters; otherwise Unauthenticated."""
+    """Return ``value``. Raise Unauthenticated if it is not 1 to 255 printable characters."""
     if not isinstance(value, str) or not 0 < len(value) <= 255 or not value.isprintable():
         raise Unauthenticated(reason=INVALID)
     return value
 
 
 class PinnedKey:
-    """The configured public key. Its type decides the algorithm, not the token."""
+    """The configured public key. The key's type decides the algorithm; the token does not."""
 
     def __init__(self, pem: str, allowed: tuple[str, ...]) -> None:
         self._key = load_pem_public_key(pem.encode())
@@ -136,15 +136,15 @@ class PinnedKey:
             raise LookupError(f"{self._algorithm} keys are not accepted")
 
     def find(self, token: str) -> Key:
-        """The key and its algorithm for any token. Decoding refuses a token with another ``alg``."""
+        """The algorithm and the key, for any token. Decoding refuses one with another ``alg``."""
         return self._algorithm, self._key
 
 
 class KeySet:
     """The identity provider's published keys (RFC 7517).
 
-    They are fetched when a token names a new key id, and when they are old. Tokens of a known key do
-    not wait for it.
+    They are fetched when a token names an unknown key id, and when they are older than an hour. A
+    token with a known key id does not wait for the fetch.
     """
 
     def __init__(self, url: str, allowed: tuple[str, ...]) -> None:
@@ -152,11 +152,11 @@ class KeySet:
         self._published = Published(url, self._read)
 
     def find(self, token: str) -> Key:
-        """The key that the header names as ``kid``. ``jku``, ``x5u`` and ``jwk`` are ignored."""
+        """The key that ``kid`` in the header names. ``jku``, ``x5u`` and ``jwk`` are ignored."""
         return self.get(jwt.get_unverified_header(token).get("kid"))
 
     def get(self, key_id: str | None) -> Key:
-        """The algorithm and the key of this id; LookupError for an unknown id.
+        """The algorithm and the key with this id; LookupError for an unknown id.
 
         Raises KeysUnavailable if no fetch has succeeded yet.
         """
@@ -168,7 +168,7 @@ class KeySet:
         return self._published.content[key_id]
 
     def _read(self, document: Json) -> dict[str | None, Key]:
-        """The usable keys by id; LookupError if there are none."""
+        """The usable keys by id; LookupError if no key is usable."""
         keys: dict[str | None, Key] = {}
         for entry in document["keys"]:
             try:
@@ -184,7 +184,7 @@ class KeySet:
 
 
 def algorithm_of(key: object) -> str:
-    """The algorithm that belongs to a public key's type; LookupError for other types."""
+    """The algorithm for a public key's type; LookupError for a type that is not supported."""
     match key:
         case RSAPublicKey() if key.public_numbers().n % 2:  # an even modulus has no private key
             return "RS256"
