@@ -143,7 +143,7 @@ def list_events(
 ) -> Page:
     """One page of a tenant's audit trail; the platform sees all tenants without ``tenant_id``.
 
-    ``filters`` maps columns to values. ``target_type`` is searched by its actions, which are indexed.
+    ``filters`` maps columns to values. ``target_type`` uses the index on actions.
     """
     equal = dict(filters or {})
     target_type = equal.pop("target_type", None)

@@ -7,7 +7,7 @@ import time
 
 
 class Breaker:
-    """After a failure no thread may call the server for ``pause`` seconds; then one thread may."""
+    """After a failure no thread may call the server for ``pause`` seconds. Then one may try."""
 
     def __init__(self, pause: float) -> None:
         self.pause = pause

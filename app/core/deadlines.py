@@ -59,7 +59,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 class _WatchedConnection(HTTPConnection):
-    """A connection that stores its socket in the current exchange, so the timer can end it."""
+    """A connection that stores its socket in the exchange, so the timer can shut it down."""
 
     def connect(self) -> None:
         super().connect()

@@ -94,7 +94,7 @@ class NotFound(AppError):
     @staticmethod
     @cache
     def of(what: type | str) -> type[NotFound]:
-        """The error with the code ``<name>_not_found``; ``what`` is a model or such a name."""
+        """The error with the code ``<name>_not_found``; ``what`` is the name, or a model."""
         name = what if isinstance(what, str) else getattr(what, "resource_name", what.__name__)
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
         return type("RowNotFound", (NotFound,), {"code": f"{words}_not_found"})

@@ -1,7 +1,7 @@
-"""What the ``health`` module of a domain reports.
+"""The types that the ``health`` modules of the domains use.
 
-``CHECKS`` has a function for each finding, by the finding's name; ``metrics`` yields what
-``/metrics`` shows. Either may be absent. All run in the platform's scope.
+In such a module ``CHECKS`` maps the name of each finding to a function, and ``metrics()`` yields
+metrics for ``/metrics``. Both are optional. All functions run in the platform's scope.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-LONGEST_LAG = 60.0  # seconds; events and deliveries that wait longer are a fault
-SHOWN = 10  # items of a list in one finding
+LONGEST_LAG = 60.0  # seconds; it is a fault if events or deliveries wait longer
+SHOWN = 10  # the most items of a list in one finding
 
 
 class Level(StrEnum):
@@ -26,7 +26,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check; ``fix`` says how to correct a fault, or is a hint where it is ok."""
+    """The result of one check. ``fix`` says how to correct a fault; with ``ok`` it is a hint."""
 
     check: str
     ok: bool
@@ -41,7 +41,7 @@ class Finding:
 
 
 def shortened(texts: Sequence[str], separator: str) -> str:
-    """The first :data:`SHOWN` texts, and whether there are more."""
+    """The first :data:`SHOWN` texts, joined; ``…`` at the end means that there are more."""
     return separator.join([*texts[:SHOWN], *(["…"] if len(texts) > SHOWN else [])])
 
 

@@ -1,6 +1,6 @@
-"""JSON by orjson. The standard library takes over for values that orjson refuses or changes.
+"""JSON by orjson, or by the standard library for values that orjson refuses or changes.
 
-Such a value is an integer beyond 64 bits. :mod:`app.core.http.parser` parses request bodies.
+One such value is an integer beyond 64 bits. :mod:`app.core.http.parser` parses request bodies.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def loads(text: str) -> Any:
 
 
 def differs(old: object, new: object) -> bool:
-    """Whether two values differ when stored; ``True``, ``1`` and ``1.0`` do, unlike in Python."""
+    """Whether two values differ when stored as JSON: ``True``, ``1`` and ``1.0`` are different."""
     if type(old) is not type(new) or old != new:
         return True
     return isinstance(old, dict | list) and dumps(old) != dumps(new)

@@ -34,7 +34,7 @@ NOT_PUBLIC = (ip_network("::/96"), ip_network("::ffff:0:0:0/96"), ip_network("fe
 
 
 class FetchFailed(Exception):
-    """``status`` is the status of a complete answer other than 200; otherwise None."""
+    """There is no usable answer. ``status`` is the answer's status if it is not 200, else None."""
 
     def __init__(self, reason: str, status: int | None = None) -> None:
         super().__init__(reason)

@@ -14,7 +14,7 @@ from app.extensions import Model
 def take_stalled(
     model: type[Model], worked_at: str, *conditions: ColumnElement[bool]
 ) -> Statement[Any]:
-    """A statement that returns the primary keys of the 100 rows that have been stalled longest.
+    """A statement that returns the primary keys of stalled rows: the oldest first, at most 100.
 
     Its parameters are ``stalled_before`` and ``now``. A row is stalled if its time in the column
     ``worked_at`` is before ``stalled_before``, and all ``conditions`` hold. The statement sets the

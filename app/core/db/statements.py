@@ -94,7 +94,7 @@ class Statement(Generic[R]):
         return None if row is None else row[0]
 
     def execute(self, **values: object) -> int:
-        """Run a statement that returns no rows; returns the number of rows that it changed."""
+        """Run a statement for its effect, and return the number of rows that it changed."""
         return self._run(values).rowcount
 
     @cached_property
@@ -164,7 +164,7 @@ class Statement(Generic[R]):
         return result
 
     def _maker(self, result: cursor) -> Callable[[Iterable[object]], R]:
-        """The function that makes a row of psycopg2's tuple; built at the first result."""
+        """The function that makes a row of psycopg2's tuple. It is built at the first result."""
         if self._make is None:
             self._make = _maker(self.clause, [column.name for column in result.description or ()])
         return self._make

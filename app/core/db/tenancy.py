@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select
 from app.core.db.statements import Statement
 from app.core.db.transactions import current_transaction
 
-# The tenant_id in audit rows about rows of no tenant (plan presets, platform keys).
+# In the audit trail, the tenant_id of changes to rows without a tenant (presets, platform keys).
 PLATFORM_TENANT_ID = UUID(int=0)
 
 SqlText = str | ColumnElement[str]
@@ -37,7 +37,7 @@ SET_SCOPE = Statement(
     "tenancy.set_scope", select(*settings(bindparam("tenant_id"), bindparam("platform")))
 )
 ENTER_PLATFORM = settings("", "on")
-"""Columns for any SELECT, which enters the platform's scope by them; call :func:`note` after it."""
+"""Columns that let another SELECT enter the platform's scope. Call :func:`note` after it."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ WRITE = (
     " WHERE current_setting('synchronous_standby_names') <> ''"
 )
 observers: list[Callable[[str, str], AbstractContextManager[object]]] = []
-"""Functions of a statement's name and template; it is sent inside the contexts that they return."""
+"""Each gets a statement's name and template. The statement is sent in the context it returns."""
 
 
 class NotReplicated(psycopg2.OperationalError):
@@ -147,7 +147,7 @@ class Transaction:
             raise NotReplicated(notices[-1].strip())
 
     def read_from(self, standby: Replica) -> None:
-        """Send all further statements to a replica. Until now ``begin`` must have been empty."""
+        """Read from a replica from now on. ``begin`` must be empty, so no transaction is open."""
         self.close()
         self.standby, self.bind, self.begin = standby, standby.bind, "BEGIN READ ONLY"
 
@@ -212,7 +212,7 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block in a savepoint. An error undoes its changes, ``known`` values and callbacks."""
+    """Run the block in a savepoint. An error undoes the block's changes, values and callbacks."""
     current = current_transaction()
     known, callbacks = dict(current.known), list(current.callbacks)
     current.execute("SAVEPOINT inner_block", name="SAVEPOINT")

@@ -9,7 +9,7 @@ _LARGER: dict[str, int] = {}
 
 
 def allow_body(path: str, limit: int) -> None:
-    """Allow ``limit`` bytes at exactly this ``path``. Call it while the application is created."""
+    """Allow bodies of ``limit`` bytes at exactly ``path``. Call it while the app is created."""
     _LARGER[path] = limit
 
 

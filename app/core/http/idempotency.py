@@ -134,7 +134,7 @@ def replay(request: Request) -> Response | None:
 
 
 def store(request: Request, response: Response) -> None:
-    """Store a 2xx answer with the key that the request has claimed; else delete the key."""
+    """Store a 2xx answer with the key that the request has claimed. Else delete the key."""
     if request.key is None:
         return
     place = request.key._asdict()

@@ -108,7 +108,7 @@ def _named_headers(schema: Schema, request: Request) -> dict[str, str]:
 
 
 def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str) -> Any:
-    """Load query parameters or headers. Errors look as FastAPI's.
+    """Load query parameters or headers. Errors look like FastAPI's.
 
     The ``input`` of a missing parameter is null, and names of headers are in lower case.
     """

@@ -118,7 +118,7 @@ class Job:
 
 @contextmanager
 def apart(event: str, **fields: str) -> Iterator[None]:
-    """Log an error of the block as ``event`` instead of raising it; a job's time-out is raised."""
+    """Log an error of the block as ``event``, and continue; only a job's time-out is raised."""
     try:
         yield
     except rq.timeouts.JobTimeoutException:

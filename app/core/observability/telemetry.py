@@ -24,7 +24,7 @@ EXTRAS = {  # setting -> this service's module, and the packages that the module
     TRACES: ("tracing", "opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"),
     "sentry_dsn": ("sentry", "sentry-sdk"),
 }
-PATIENCE = 2.0  # seconds that :func:`flush` waits
+PATIENCE = 2.0  # seconds that :func:`flush` waits for spans, and again for reports
 
 
 def start(app: Flask, config: Config) -> None:
@@ -66,7 +66,7 @@ def note_failure(fault: BaseException) -> None:
 
 
 def flush(app: Flask) -> None:
-    """Send the queued spans and reports, within :data:`PATIENCE` seconds."""
+    """Send the queued spans and reports; wait at most :data:`PATIENCE` seconds for each kind."""
     # In threads, because OpenTelemetry's flush can exceed its own time limit.
     started = app.extensions["telemetry"].values()
     threads = [threading.Thread(target=extra.flush, daemon=True) for extra in started]

@@ -63,7 +63,7 @@ class Tracing:
         attributes: Mapping[str, str],
         kind: SpanKind = SpanKind.CONSUMER,
     ) -> Iterator[None]:
-        """A span in the trace of the carrier's ``traceparent``. Log lines inside show its id."""
+        """A span in the trace that ``carrier`` names. Log lines inside show the trace id."""
         with self._start(name, TRACEPARENT.extract(carrier), kind, attributes) as span:
             logs.name_trace(trace.format_trace_id(span.get_span_context().trace_id))
             try:

@@ -187,7 +187,7 @@ class Choice(Literal):
 
 
 class LiteralTrue(Scalar, ma.fields.Boolean):
-    """JSON true, or a number equal to it; ``"true"`` and the like are refused."""
+    """JSON true, 1 or 1.0, which load as True; ``"true"`` and the like are refused."""
 
     accepts = core_schema.literal_schema([True])
     keywords = {"enum": [True], "examples": [True]}

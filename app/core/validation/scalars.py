@@ -65,7 +65,7 @@ def email() -> CoreSchema:
 
 
 def address_or_empty(value: str) -> str:
-    """A provider's address with its case; if :func:`email` refuses it, ``""`` and a log line."""
+    """A provider's address in its own case; ``""``, and a log line, if :func:`email` refuses it."""
     try:
         address = _address(value) if value else ""
     except (PydanticCustomError, PydanticKnownError):

@@ -184,7 +184,7 @@ class Replicas:
         replica.lag = self._lag_of(replica.position)
 
     def _lag_of(self, position: int) -> float:
-        """Seconds since the primary was at ``position``, at most those of five minutes."""
+        """Seconds since the primary was at ``position``; at most 300, as older ones are unknown."""
         written = list(self._written)
         if not written or position >= written[-1][1]:
             return 0.0
