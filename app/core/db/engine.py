@@ -146,7 +146,7 @@ class Connector:
     """Opens an engine's connections, each to the first host of the URL that accepts it.
 
     It tries each host for ``seconds``, and begins with the host that accepted the last connection.
-    (libpq cannot do this: with psycopg2's wait callback its ``connect_timeout`` has no effect.)
+    libpq's ``connect_timeout`` cannot limit this time, because psycopg2 has a wait callback.
     An open connection waits ``answer`` seconds for each answer; None means unlimited.
     """
 

@@ -40,7 +40,7 @@ class PreparedStatements:
         self._numbers = count(1)
 
     def note_server(self, process_id: int, connection: connection) -> None:
-        """Set ``is_direct``: whether this is still the connection's first server process."""
+        """Set ``is_direct``: False if a pooler has given the connection another server process."""
         self.is_direct = process_id == connection.get_backend_pid()
 
     def message(

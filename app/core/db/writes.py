@@ -152,7 +152,7 @@ def _insert_one(*tables: Table) -> Statement[object]:
 
 @lru_cache(maxsize=100)
 def _insert_many(*parts: Part) -> Statement[object]:
-    """One statement for all parts, in any order: PostgreSQL checks foreign keys at its end."""
+    """One statement for all parts. Their order is free: foreign keys are checked at its end."""
     *others, last = (build(table, _prefix(build, table)) for build, table in parts)
     tables = "_".join(dict.fromkeys(table.name for _, table in parts))
     return Statement(f"{tables}.insert_many", last.add_cte(*(each.cte() for each in others)))

@@ -76,7 +76,7 @@ class Endpoint(Guarded):
 
     @property
     def _apidoc(self) -> dict[str, Any]:
-        """The documentation. flask-smorest reads this attribute of a view."""
+        """The documentation of the operation. flask-smorest reads this attribute of a view."""
         return {**getattr(self.documented, "_apidoc", {}), "endpoint": self}
 
     @cached_property
