@@ -98,7 +98,7 @@ class Requires(Access):
             raise ProviderField
 
     def require(self, permission: str) -> None:
-        """Raise PermissionDenied if the request's principal lacks ``permission`` too."""
+        """Raise PermissionDenied if the request's principal lacks ``permission``."""
         current_principal().check(Permission(permission))
 
 

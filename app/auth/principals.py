@@ -46,7 +46,7 @@ AUTHENTICATE_KEY = Statement(
 
 
 class NoMembership(Forbidden):
-    """The organization, the user or the membership of a valid token is unknown or not active."""
+    """The token's organization is unknown, or its user or membership is unknown or not active."""
 
     code = "no_membership"
     detail = "No active membership in this organization."
@@ -81,7 +81,7 @@ class Principal:
 def user_principal(claims: Claims) -> Principal:
     """The principal of a verified user token; sets the transaction's tenant scope.
 
-    Raises NoMembership if the token's organization, user or membership is unknown or not active.
+    Raises NoMembership unless the organization exists and has an active user and membership.
     """
     found = AUTHENTICATE_USER.one(subject=claims.subject, org_id=claims.org_id)
     principal = principal_of_user(found, claims)
