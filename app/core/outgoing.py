@@ -140,7 +140,7 @@ class Outgoing:
 def guarded() -> Outgoing:
     """The client for URLs that tenants or messages supply.
 
-    ``WEBHOOK_ALLOW_PRIVATE=1`` allows private addresses. ``WEBHOOK_PROXY`` names a proxy.
+    ``WEBHOOK_ALLOW_PRIVATE=1`` allows private addresses and http. ``WEBHOOK_PROXY`` names a proxy.
     """
     client: Outgoing = current_app.extensions["guarded_outgoing"]
     return client

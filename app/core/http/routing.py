@@ -1,4 +1,4 @@
-"""Routing as in FastAPI: a path must match exactly; a trailing slash leads to a redirect."""
+"""Routing as in FastAPI: paths match exactly; a path with a wrong trailing slash is redirected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def configure_routing(app: Flask) -> None:
 def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response | None:
     """A 307 to the path without its trailing slashes.
 
-    None if the path has no trailing slash, or if the path without them has no route.
+    None if the path has no trailing slash, or if the path without its slashes has no route.
 
     ``Location`` is an absolute URL. The method is not checked: the new path answers 405 itself. The
     body is not read.
@@ -35,9 +35,9 @@ def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response
 
 
 def redirect_to_slash(request: Request) -> Response | None:
-    """A 307 where the path needs a slash at its end, in place of werkzeug's.
+    """A 307 to the path with a trailing slash, if werkzeug redirects the request to that path.
 
-    Werkzeug's has the host of the ``Host`` header.
+    It replaces werkzeug's own redirect, whose URL has the host of the ``Host`` header.
     """
     if not isinstance(request.routing_exception, RequestRedirect):
         return None
