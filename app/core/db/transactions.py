@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 IDLE = extensions.TRANSACTION_STATUS_IDLE
-# The end of the WAL, in bytes since its beginning. It includes WAL that is not flushed to disk, so
-# it is correct with any synchronous_commit.
+# The end of the WAL in bytes, with what is not flushed: correct with any synchronous_commit.
 WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
 STALE_PREPARED = {"26000", "0A000"}  # a prepared statement is unknown, or its columns changed
 # Writes a WAL record, because PostgreSQL's commit waits for standbys only after a write.

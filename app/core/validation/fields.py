@@ -1,16 +1,15 @@
 """marshmallow fields that accept and refuse the same values as FastAPI.
 
 Each scalar field has a validator of pydantic-core. Fields add their bounds to the OpenAPI document.
-A field with ``nullable=True`` accepts null, and so does :class:`AnyJson`. Any other field refuses
-null as a wrong type. A field that the client omits loads as its ``load_default``. Without a
-``load_default`` the loaded values do not contain the field.
+:class:`AnyJson` and fields with ``nullable=True`` accept null; others refuse it as a wrong type. A
+field that the client omits loads as its ``load_default``; without one it is not among the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import marshmallow as ma
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
@@ -19,7 +18,6 @@ from app.core.errors import Entry, Invalid
 from app.core.validation import scalars
 from app.core.validation.messages import MAX_ENTRIES, entries, refused, under
 
-T = TypeVar("T")
 Keywords: TypeAlias = Mapping[str, Any]  # keywords of JSON Schema
 
 MAX_ITEMS = 5_000  # in a ListOf
@@ -78,7 +76,8 @@ class Scalar(Field):
         keywords: Keywords | None = None,
         **options: Unpack[Options],
     ) -> None:
-        super().__init__(keywords=keywords, **options)
+        given = {name: value for name, value in (keywords or {}).items() if value is not None}
+        super().__init__(keywords=given, **options)
         self.validator = SchemaValidator(schema or self.accepts)
 
     def from_json(self, value: object) -> Any:
@@ -91,6 +90,9 @@ class Scalar(Field):
 class Str(Scalar, ma.fields.String):
     """Text, neither trimmed nor converted. Lengths are in code points."""
 
+    longest: int | None = None  # where the constructor gets no ``max_length``
+    allowed: str | None = None  # the pattern, likewise
+
     def __init__(
         self,
         *,
@@ -99,25 +101,21 @@ class Str(Scalar, ma.fields.String):
         pattern: str | None = None,
         **options: Unpack[Options],
     ) -> None:
-        bounds = {"minLength": min_length, "maxLength": max_length, "pattern": pattern}
-        schema = scalars.text(min_length=min_length, max_length=max_length, pattern=pattern)
-        super().__init__(schema, _given(bounds), **options)
+        most, form = max_length or self.longest, pattern or self.allowed
+        bounds = {"minLength": min_length, "maxLength": most, "pattern": form}
+        schema = scalars.text(min_length=min_length, max_length=most, pattern=form)
+        super().__init__(schema, bounds, **options)
 
     def to_json(self, value: Any) -> Any:
-        """The text. None is written as ``""`` if the field is not nullable."""
+        """The text; ``""`` for None if the field is not nullable."""
         return "" if value is None and not self.allow_none else value
 
 
 class Name(Str):
     """The name of a person or a thing, without control characters."""
 
-    def __init__(self, *, min_length: int | None = None, **options: Unpack[Options]) -> None:
-        super().__init__(
-            min_length=min_length,
-            max_length=scalars.MAX_NAME,
-            pattern=scalars.NO_CONTROLS,
-            **options,
-        )
+    longest = scalars.MAX_NAME
+    allowed = scalars.NO_CONTROLS
 
 
 class Email(Scalar, ma.fields.Email):
@@ -143,7 +141,7 @@ class Int(Scalar, ma.fields.Integer):
         self, *, ge: int | None = None, le: int | None = None, **options: Unpack[Options]
     ) -> None:
         bounds = {"minimum": ge, "maximum": le}
-        super().__init__(scalars.integer(ge=ge, le=le), _given(bounds), **options)
+        super().__init__(scalars.integer(ge=ge, le=le), bounds, **options)
 
 
 class AwareDateTime(Scalar, ma.fields.AwareDateTime):
@@ -154,7 +152,7 @@ class AwareDateTime(Scalar, ma.fields.AwareDateTime):
 
 
 class Uuid(Scalar, ma.fields.UUID):
-    """A UUID in a body or a query. (An id in a path that is not a UUID is answered with 404.)"""
+    """A UUID in a body or a query."""
 
     accepts = core_schema.uuid_schema()
     keywords = {"examples": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"]}
@@ -168,17 +166,15 @@ class Literal(Scalar, ma.fields.String):
     ) -> None:
         offered = [*choices, None] if options.get("nullable") else [*choices]
         keywords = {"enum": offered, "examples": [choices[0]]}
-        schema = schema or core_schema.literal_schema([*choices])
-        super().__init__(schema, keywords, **options)
+        super().__init__(schema or core_schema.literal_schema([*choices]), keywords, **options)
 
 
 class Choice(Literal):
     """The value of a member of an enumeration. It loads as the member."""
 
     def __init__(self, enumeration: type[Enum], **options: Unpack[Options]) -> None:
-        members = list(enumeration)
-        schema = core_schema.enum_schema(enumeration, members)
-        super().__init__(*(member.value for member in members), schema=schema, **options)
+        schema = core_schema.enum_schema(enumeration, list(enumeration))
+        super().__init__(*(member.value for member in enumeration), schema=schema, **options)
         self.enumeration = enumeration
 
     def to_json(self, value: Any) -> Any:
@@ -197,7 +193,7 @@ class AnyJson(Field, ma.fields.Raw):
     """Any JSON value that PostgreSQL can store, including null."""
 
     def from_json(self, value: object) -> object:
-        return _storable(value)
+        return scalars.storable(value)
 
 
 class JsonObject(Field, ma.fields.Dict):
@@ -208,17 +204,14 @@ class JsonObject(Field, ma.fields.Dict):
     def from_json(self, value: object) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Invalid(refused("dict_type", (), value))
-        return _storable(value)
+        return scalars.storable(value)
 
 
 class ListOf(Field, ma.fields.List):
-    """A JSON array. The field ``inner`` loads each item; an error's ``loc`` has the item's index.
+    """A JSON array, whose items ``inner`` loads. A subclass may set ``minItems`` and ``maxItems``."""
 
-    A subclass may set ``minItems`` and ``maxItems`` in its ``keywords``.
-    """
-
-    keywords = {"maxItems": MAX_ITEMS}
     inner: Field
+    keywords = {"maxItems": MAX_ITEMS}
 
     def from_json(self, value: object) -> list[object]:
         if not isinstance(value, list):
@@ -227,8 +220,7 @@ class ListOf(Field, ma.fields.List):
         counted = {"field_type": "List", "actual_length": len(value)}
         if len(value) < least:
             raise Invalid(refused("too_short", (), value, min_length=least, **counted))
-        loaded: list[object] = []
-        found: list[Entry] = []
+        loaded, found = list[object](), list[Entry]()
         for index, item in enumerate(value[:most]):
             try:
                 loaded.append(self.inner.deserialize(item))
@@ -236,10 +228,10 @@ class ListOf(Field, ma.fields.List):
                 found += under(index, fault.errors)
                 if len(found) >= MAX_ENTRIES:
                     break
-        if len(value) > most and not found:
-            raise Invalid(refused("too_long", (), value, max_length=most, **counted))
         if found:
             raise Invalid(*found[:MAX_ENTRIES])
+        if len(value) > most:
+            raise Invalid(refused("too_long", (), value, max_length=most, **counted))
         return loaded
 
     def to_json(self, value: Any) -> Any:
@@ -254,13 +246,3 @@ class Nested(Field, ma.fields.Nested):
 
     def to_json(self, value: Any) -> Any:
         return None if value is None else self.schema.dump(value)
-
-
-def _storable(value: T) -> T:
-    if found := scalars.unstorable(value):
-        raise Invalid(*found)
-    return value
-
-
-def _given(keywords: Keywords) -> Keywords:
-    return {name: value for name, value in keywords.items() if value is not None}

@@ -11,15 +11,16 @@ import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from email_validator import EmailNotValidError, validate_email
 from pydantic_core import PydanticCustomError, PydanticKnownError, core_schema
 from pydantic_core.core_schema import CoreSchema, ErrorType
 
-from app.core.errors import Entry
+from app.core.errors import Entry, Invalid
 from app.core.validation.messages import MAX_ENTRIES, refused
 
+T = TypeVar("T")
 _Fault = tuple[list[str | int], ErrorType, Any]  # path (innermost key first), type, value
 _PLAIN = frozenset({bool, int})
 
@@ -105,6 +106,13 @@ def unstorable(value: object) -> list[Entry]:
     Such parts are NaN, Infinity, and texts and keys for which :func:`is_storable` is False.
     """
     return [refused(type_, path[::-1], part) for path, type_, part in _unstorable(value)]
+
+
+def storable(value: T) -> T:
+    """The value; raises Invalid where :func:`unstorable` finds a part of it."""
+    if found := unstorable(value):
+        raise Invalid(*found)
+    return value
 
 
 def _unstorable(value: object) -> list[_Fault]:
