@@ -133,6 +133,8 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
         print_rows(map(_shown, result["faults"]), FAULTS, as_json=False)
     if result.get("error"):
         click.echo(result["error"], err=True)
+    if result["state"] == "checked":
+        click.echo("Nothing was changed: this was a dry run.", err=True)
 
 
 def _shown(fault: dict[str, Any]) -> dict[str, Any]:

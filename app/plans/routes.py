@@ -104,7 +104,10 @@ def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
 @plans.response(204)
 @plans.raises(PlanInUse)
 def delete_plan(preset_id: str) -> None:
-    """Delete a plan preset that no tenant, override or subscription that has not ended uses."""
+    """Delete an unused plan preset.
+
+    409 while a tenant, an override or a subscription that has not ended uses it.
+    """
     presets.delete_preset(preset_id, actor=current_actor())
 
 

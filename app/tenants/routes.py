@@ -114,7 +114,7 @@ def set_active(query: dict[str, Json], tenant_id: str) -> Tenant:
 @blp.arguments(SuspensionSchema)
 @blp.response(200, TenantSchema)
 def suspend(body: dict[str, Json], tenant_id: str) -> Tenant:
-    """Suspend a tenant and say why; of a suspended tenant only the reason is changed.
+    """Suspend a tenant; of a suspended tenant only the reason is changed.
 
     The reason is in the audit trail, and in reads with `include=suspension_reason`.
     `PATCH …/active` activates the tenant again, and removes the reason.

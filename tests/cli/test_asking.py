@@ -35,7 +35,7 @@ NAMES = {
     "scim delete": "Delete a SCIM connection: Directory of acme?",
     "tenants delete": "Delete closed with all its data after 30 day(s)",
     "tenants plan clear": "assigned plan: acme?",
-    "tenants suspend": "Suspend a tenant and say why: acme?",
+    "tenants suspend": "Suspend a tenant: acme?",
     "users delete": "Erase a user, which cannot be undone: ada@acme.example of acme?",
     "users erase": "ada@acme.example, known in 1 tenant(s)",
     "webhook-endpoints delete": "https://hooks.example.com/",
@@ -93,8 +93,12 @@ def questions(monkeypatch):
     return asked
 
 
+REQUIRED = {"tenants suspend": ("--reason", "Unpaid")}
+
+
 def invoke(app, words, named, **options):
-    return app.test_cli_runner().invoke(args=[*words.split(), str(named)], **options)
+    args = [*words.split(), str(named), *REQUIRED.get(words, ())]
+    return app.test_cli_runner().invoke(args=args, **options)
 
 
 @pytest.mark.parametrize("words", sorted(HARMFUL))

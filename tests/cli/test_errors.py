@@ -35,7 +35,6 @@ def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
         (["access", "explain", "users:read", "--key", "x"], "--key"),
         (["access", "explain", "users:read"], "--subject"),
         (["api-keys", "create", "--name", "", "--permission", "users:read"], "--name"),
-        (["api-keys", "create"], "--name: Field required; --permission"),
         (["events", "list", "--types", "x"], "--types"),
         (["search", ""], "Q"),
         (["tenants", "plan", "set", "acme", "x"], "PLAN_NAME"),
@@ -85,11 +84,27 @@ class TestJson:
         assert (ended.exit_code, ended.stdout) == (1, "")
         assert json.loads(ended.stderr) == {"detail": "There is no platform superadmin nobody."}
 
-    def test_of_invalid_values_lists_them(self, app):
+    def test_of_missing_options_names_them(self, app):
         ended = app.test_cli_runner().invoke(args=["tenants", "create", "--json"])
+
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert json.loads(ended.stderr) == {"detail": "Missing --idp-org-id, --name."}
+
+    def test_of_invalid_values_lists_them(self, app):
+        args = ["tenants", "create", "--idp-org-id", "", "--name", "", "--json"]
+
+        ended = app.test_cli_runner().invoke(args=args)
 
         entries = json.loads(ended.stderr)["detail"]
         assert [entry["loc"] for entry in entries] == [["body", "idp_org_id"], ["body", "name"]]
+
+
+def test_asks_for_the_tenant_of_an_override(app):
+    args = ["flags", "update-override", "beta", "--flag-value", "true"]
+
+    ended = app.test_cli_runner().invoke(args=args)
+
+    assert ended.stderr == "Error: Say whose override of beta: add --tenant SLUG.\n"
 
 
 def test_names_the_row_that_is_missing(app):

@@ -11,11 +11,11 @@ import click
 
 from ..operations import JSON, Answer, Operation, Send
 from .answers import missing_row, succeeded
+from .common_options import further_options, offered
 from .names import DESTRUCTIVE, Spelling
-from .options import further_options, offered
 from .parameters import argument_of, destination, label_of, option_of, value_of
 from .question import ask_about, shown_by
-from .refusals import not_utf8
+from .refusals import Incomplete, not_utf8
 from .resolver import Resolver
 from .text import print_json
 
@@ -80,6 +80,8 @@ class GeneratedCommand(click.Command):
             for name, one in self.offered.items()
             if given[name] not in (None, ())
         }
+        if body is None:
+            self._check_required(values)
         written = {**self.spelling.defaults, **values, **self.spelling.fixed}
         named = Resolver(send, within or values.get("tenant_id"))
         resolved = {name: named.id_of(name, value, written) for name, value in written.items()}
@@ -102,6 +104,16 @@ class GeneratedCommand(click.Command):
             click.echo(answer.body, nl=False)
         else:
             self._print(answer.body, as_json=as_json)
+
+    def _check_required(self, values: Mapping[str, Any]) -> None:
+        """Refuse missing options, with exit code 2, before anything is asked or sent."""
+        missing = [
+            self._label(one.place, one.name)
+            for one in self.offered.values()
+            if one.required and one.name not in values and not one.schema.get("nullable")
+        ]
+        if missing:
+            raise Incomplete(f"Missing {', '.join(missing)}.")
 
     def _parameters(self) -> Iterator[click.Parameter]:
         by_name = {one.name: one for one in self.offered.values()}

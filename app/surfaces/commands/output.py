@@ -48,7 +48,8 @@ def print_fields(row: Mapping[str, Any], *, as_json: bool = False) -> None:
     fields = {name: value for name, value in row.items() if name not in lists}
     for name, value in fields.items():
         table.add_row(name, _cell(value))
-    _print_fitting(table, [fields])
+    if fields:
+        _print_fitting(table, [fields])
     for name, rows in lists.items():
         click.echo(f"\n{name}:")
         print_rows(rows, list(dict.fromkeys(key for one in rows for key in one)), as_json=False)

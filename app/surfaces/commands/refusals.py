@@ -27,6 +27,12 @@ class Refused(click.ClickException):
             super().show(file)
 
 
+class Incomplete(Refused):
+    """The command lacks an option."""
+
+    exit_code = 2
+
+
 def not_utf8(fault: UnicodeEncodeError) -> click.UsageError:
     """The error for an argument that cannot be sent."""
     return click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}")

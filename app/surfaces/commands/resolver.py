@@ -61,6 +61,8 @@ class Resolver:
             found = get(self._send, path, {"user_id": user["id"], "tenant_id": user["tenant_id"]})
         else:
             found = []
+            if kind == "override" and not narrowed and self._sees_all_tenants():
+                raise Refused(f"Say whose override of {printable(name)}: add --tenant SLUG.")
             for field in filters:
                 found = found or self._list(kind, {field: name, **narrowed})
         if len(found) == 1:
@@ -85,6 +87,10 @@ class Resolver:
         return [
             one["tenant"] for one in users if named in (one["tenant"]["slug"], one["idp_org_id"])
         ]
+
+    def _sees_all_tenants(self) -> bool:
+        """Whether this is a platform's credential; a tenant's cannot list tenants."""
+        return self._send(Request("GET", "/v1/tenants", {"limit": "1"}, {})).status != 403
 
     def _narrowed(self) -> dict[str, str]:
         return (
