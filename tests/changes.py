@@ -4,8 +4,6 @@ The operations come from the OpenAPI document. :data:`VALUES` has values for an 
 example in the document changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial

@@ -5,8 +5,6 @@ Each node has a folder, a socket folder and a loopback port of its own. Nodes fa
 open without an answer.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -128,7 +126,7 @@ class Node(Postgres):
         postmaster.suspend()
         return [postmaster, *postmaster.children(recursive=True)]
 
-    def follow(self, primary: Node) -> None:
+    def follow(self, primary: "Node") -> None:
         """Be a standby of ``primary``, at once or from the next start."""
         source = f"host={HOST} port={primary.port} user={SUPERUSER} application_name={self.title}"
         if self.process() is not None:
@@ -139,14 +137,14 @@ class Node(Postgres):
             settings.write(f"primary_conninfo = '{source}'\n")
         (self.data / "standby.signal").touch()
 
-    def copy(self, source: Node) -> None:
+    def copy(self, source: "Node") -> None:
         """Replace the data by a new base backup of ``source``."""
         shutil.rmtree(self.data, ignore_errors=True)
         self.account.own(self.data)
         options = ["--checkpoint=fast", "--pgdata", self.data]
         self._run("pg_basebackup", *options, "--dbname", source.url(SUPERUSER))
 
-    def rewind(self, source: Node) -> None:
+    def rewind(self, source: "Node") -> None:
         """Undo what ``source`` does not have, as after a promotion; DevError if that cannot be."""
         source.execute("CHECKPOINT")  # pg_rewind reads the new timeline from the control file
         server = f"host={HOST} port={source.port} user={SUPERUSER} dbname=postgres"

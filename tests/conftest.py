@@ -1,7 +1,5 @@
 """The tests' own PostgreSQL and Redis, real and private, and a clean database for each test."""
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

@@ -1,7 +1,5 @@
 """SQL for tests: looks at, and changes, what the service stored, with every tenant visible."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The OpenAPI document as a list of requests that a client could send."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from functools import cache, cached_property

@@ -3,8 +3,6 @@
 Each call is a transaction of its own, committed, as the service would see it.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The messages that the service sends to PostgreSQL."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Packages of npm for tests, which a lock file pins. They are installed once, into pytest's cache."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

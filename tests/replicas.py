@@ -1,7 +1,5 @@
 """The service on a real primary, reading from its standbys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The house's rules, each as a test."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

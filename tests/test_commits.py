@@ -1,7 +1,5 @@
 """Each request commits once, as the last of its messages: seen in what PostgreSQL receives."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

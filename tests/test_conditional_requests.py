@@ -1,7 +1,5 @@
 """Every operation that takes ``If-Match`` or ``If-None-Match``, with versions known and gone."""
 
-from __future__ import annotations
-
 from app.audit.models import AuditEvent
 from tests.changes import changes, make_world, prepare
 from tests.database import rows

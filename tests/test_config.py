@@ -1,7 +1,5 @@
 """The environment: read once, and every fault of it told in one sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every error code is documented for exactly the operations that can answer with it."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -1,7 +1,5 @@
 """Of gunicorn, psycopg2 and waitress the service uses what their documentation names."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,7 +1,5 @@
 """The files of functions and views, and the migrations that install them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

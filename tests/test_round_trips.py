@@ -4,8 +4,6 @@ Each message is a round trip. BEGIN travels with the first statement. A read sen
 authentication, the row, COMMIT. A change sends two more: the row's UPDATE and its audit row.
 """
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

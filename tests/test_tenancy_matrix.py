@@ -3,8 +3,6 @@
 The requests are made from the document: a new endpoint is covered without being named here.
 """
 
-from __future__ import annotations
-
 import time
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """wsgi.py as commands and gunicorn load it, in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """GET /v1/access/explain."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import product
 

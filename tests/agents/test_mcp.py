@@ -1,7 +1,5 @@
 """`flask mcp`, driven by the protocol's official client over both of its transports."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

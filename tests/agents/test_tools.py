@@ -1,7 +1,5 @@
 """The tools that are made of the OpenAPI document."""
 
-from __future__ import annotations
-
 import re
 
 import jsonschema

@@ -1,7 +1,5 @@
 """``flask audit``."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

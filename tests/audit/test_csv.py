@@ -1,7 +1,5 @@
 """GET /v1/audit-events/csv."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 

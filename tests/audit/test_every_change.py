@@ -1,7 +1,5 @@
 """Every endpoint that changes something leaves its row in the audit trail."""
 
-from __future__ import annotations
-
 from app.audit.models import AuditEvent
 from tests.changes import changes, make_world, prepare
 from tests.database import rows

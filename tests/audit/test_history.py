@@ -1,7 +1,5 @@
 """GET …/history: the audit rows of one row, with the names of the actors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Roles and their permissions."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.auth.permissions import ROLE_PERMISSIONS, TENANT, Permission, Role

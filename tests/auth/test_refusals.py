@@ -1,7 +1,5 @@
 """The log line of an answer 401 or 403 tells why, with what credential, and who asked."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -1,7 +1,5 @@
 """A command that does harm finds the row first, then asks with its name."""
 
-from __future__ import annotations
-
 import dataclasses
 import uuid
 

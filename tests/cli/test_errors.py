@@ -1,7 +1,5 @@
 """An error names what its user has written: the option, the argument, or the body."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

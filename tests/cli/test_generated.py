@@ -1,7 +1,5 @@
 """The generated commands: each operation has one, and each option reaches the request."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """What holds for every command: help for strangers, JSON for scripts, a question before harm."""
 
-from __future__ import annotations
-
 import click
 from flask import Flask
 from flask.cli import ScriptInfo

@@ -1,7 +1,5 @@
 """``flask jobs``: what is queued, and by what."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Rows are named by what people know of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

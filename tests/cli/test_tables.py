@@ -1,7 +1,5 @@
 """Tables on a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import io
 import json
 from contextlib import redirect_stdout

@@ -1,7 +1,5 @@
 """Times as options take them, and their distance from now."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import click

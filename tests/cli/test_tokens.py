@@ -1,7 +1,5 @@
 """`flask tokens issue`: for whom, for how long, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

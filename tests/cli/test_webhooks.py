@@ -1,7 +1,5 @@
 """`flask webhooks`."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

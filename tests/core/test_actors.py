@@ -1,7 +1,5 @@
 """The actor of a command: the operating system's user."""
 
-from __future__ import annotations
-
 import getpass
 import os
 

@@ -1,7 +1,5 @@
 """Requests to other services: which addresses are refused, and how long an answer may take."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

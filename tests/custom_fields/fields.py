@@ -1,7 +1,5 @@
 """Custom fields for tests, and the worker that builds their indexes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import count
 from typing import Any

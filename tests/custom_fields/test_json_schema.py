@@ -1,7 +1,5 @@
 """GET /v1/custom-fields/json-schema, and that it and the validator agree."""
 
-from __future__ import annotations
-
 import json
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """`flask dev` in a folder of its own, for tests."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """Run one of the long proofs on private engines of its own: ``python -m tests.faults index``."""
 
-from __future__ import annotations
-
 import argparse
 from importlib import import_module
 from pathlib import Path

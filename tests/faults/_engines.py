@@ -1,7 +1,5 @@
 """PostgreSQL and Redis of a proof's own, which can be stopped one by one."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

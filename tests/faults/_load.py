@@ -1,7 +1,5 @@
 """Clients that change users and post webhooks, and send again what was not acknowledged."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -3,8 +3,6 @@
 The same as those of ``flask jobs``; only the imports are done beforehand.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence

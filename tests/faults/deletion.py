@@ -1,7 +1,5 @@
 """The worker that deletes a tenant is killed at random moments; in the end nothing is left."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Mapping

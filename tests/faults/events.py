@@ -6,8 +6,6 @@ Each of three webhook endpoints gets each committed change, few of them twice, w
 ``webhook-id``.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import threading

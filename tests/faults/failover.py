@@ -6,8 +6,6 @@ answered 503 with Retry-After; nothing else goes wrong, and no process is restar
 Each commit waits for one of two standbys.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

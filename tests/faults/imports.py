@@ -4,8 +4,6 @@ Two imports have the same lines: users with memberships, then changes of these u
 are faulty. A kill hits a worker and, by chance, the process of its job.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Fields are archived and restored meanwhile, so that there is always an index to 
 A kill hits the worker, the job's process, or both.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time
@@ -132,7 +130,7 @@ class _Worker:
         self._process: psutil.Process | None = None
         self._orphans: list[psutil.Process] = []
 
-    def __enter__(self) -> _Worker:
+    def __enter__(self) -> "_Worker":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -2,8 +2,6 @@
 orders and with duplicates: the rows it leaves are always the same, and what the provider holds.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ usage holds exactly, and a rate limit as closely as docs/operations/running.md s
 Pairs of clients send the same requests at the same time. What was not acknowledged is sent again.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import threading

@@ -5,8 +5,6 @@ change has to show that change. One without a token has to show every change tha
 REPLICA_MAX_LAG before it began.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -6,8 +6,6 @@ Most events are opens of a few messages, whose counters tell how often each was 
 each make a tenant, with its row in the audit trail. Some are posted twice.
 """
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import json

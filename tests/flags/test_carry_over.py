@@ -1,7 +1,5 @@
 """Overrides with ``carry_over`` carry over to the tenant's next plan."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.audit.models import AuditEvent

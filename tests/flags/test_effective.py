@@ -1,7 +1,5 @@
 """A tenant's effective flags over HTTP."""
 
-from __future__ import annotations
-
 import json
 
 from app.auth.permissions import Role

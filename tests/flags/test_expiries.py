@@ -1,7 +1,5 @@
 """An override ends by itself at its moment; a job announces it, once for each expiry."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.audit.models import AuditEvent

@@ -1,7 +1,5 @@
 """GET /v1/billing/flags/{key}/explain."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

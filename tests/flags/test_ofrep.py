@@ -1,7 +1,5 @@
 """OFREP 0.3, request by request."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 from uuid import UUID

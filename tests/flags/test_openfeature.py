@@ -1,7 +1,5 @@
 """The flags as an application sees them: OpenFeature's SDK and its OFREP provider, over HTTP."""
 
-from __future__ import annotations
-
 import pytest
 from openfeature import api as openfeature
 from openfeature.contrib.provider.ofrep import OFREPProvider

@@ -1,7 +1,5 @@
 """Feature flag overrides over HTTP."""
 
-from __future__ import annotations
-
 import json
 import threading
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Values that break services: what no honest client sends, and what every scanner does."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 DIGITS = "9" * 5000

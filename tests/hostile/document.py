@@ -1,7 +1,5 @@
 """The OpenAPI document as a source of requests, and as the judge of answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ Place = tuple[str | int, ...]
 class Operation:
     """One method of one path."""
 
-    document: Document
+    document: "Document"
     method: str
     path: str
     definition: Mapping[str, Any]
@@ -133,7 +131,7 @@ class Document:
         self._validators: dict[tuple[str, str, int], Any] = {}
 
     @classmethod
-    def of(cls, app: Flask) -> Document:
+    def of(cls, app: Flask) -> "Document":
         return cls(app.test_client().get("/openapi.json").get_json())
 
     @cached_property

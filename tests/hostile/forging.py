@@ -1,7 +1,5 @@
 """Tokens made by hand, right and wrong."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

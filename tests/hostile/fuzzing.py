@@ -1,7 +1,5 @@
 """schemathesis over the whole document, as one caller, against a running server."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """The service as it runs in production, on engines of its own that can be stopped and frozen."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -5,8 +5,6 @@ time: between tenants, and with the platform's credential, which sees everything
 credential is shown must be its own; what it wrote must be in its own rows.
 """
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import json

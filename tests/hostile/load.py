@@ -1,7 +1,5 @@
 """Steady requests of several kinds from several clients, and what came of them."""
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import json
@@ -57,14 +55,14 @@ class Outcomes(list[Outcome]):
     def slowest(self) -> float:
         return max(outcome.seconds for outcome in self)
 
-    def of(self, kind: str) -> Outcomes:
+    def of(self, kind: str) -> "Outcomes":
         return Outcomes(outcome for outcome in self if outcome.kind == kind)
 
-    def since(self, moment: float) -> Outcomes:
+    def since(self, moment: float) -> "Outcomes":
         """Those that were begun then or later."""
         return Outcomes(outcome for outcome in self if outcome.at >= moment)
 
-    def slower_than(self, seconds: float) -> Outcomes:
+    def slower_than(self, seconds: float) -> "Outcomes":
         return Outcomes(outcome for outcome in self if outcome.seconds > seconds)
 
     @property

@@ -1,7 +1,5 @@
 """An identity provider's key set on a real HTTP server, which can also misbehave."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """Counting requests and what was wrong with their answers."""
 
-from __future__ import annotations
-
 from tests.hostile.document import Operation
 from tests.hostile.wire import Answer
 

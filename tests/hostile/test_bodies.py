@@ -1,7 +1,5 @@
 """Bodies that are too large, of the wrong kind, or say more than they may."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

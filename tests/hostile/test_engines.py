@@ -1,7 +1,5 @@
 """Engines that restart, freeze, are full or away, under load through a real gunicorn."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import time

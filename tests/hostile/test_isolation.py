@@ -1,7 +1,5 @@
 """Tenants see nothing of one another under load: the short form of ``tests.soak``."""
 
-from __future__ import annotations
-
 from tests.hostile import isolation
 from tests.hostile.installation import bound
 

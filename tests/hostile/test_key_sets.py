@@ -1,7 +1,5 @@
 """The identity provider's published keys: rotation, and a provider that misbehaves."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the service shows of itself: no secret, one JSON object per line, the request's id throughout."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -1,7 +1,5 @@
 """Limits per credential, and per address for failed authentication, with Redis and without."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

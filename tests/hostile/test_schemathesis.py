@@ -1,7 +1,5 @@
 """schemathesis with every check, as every kind of caller: the short form of ``tests.soak``."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.hostile.document import Document

@@ -1,7 +1,5 @@
 """Wrong lists and objects as large as a body may be: bounded answers, and bounded memory."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Attacks on user tokens, each against a service that accepts the right ones."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json

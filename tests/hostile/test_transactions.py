@@ -1,7 +1,5 @@
 """Deadlocks, serialization failures and lost connections: run again, but not for ever."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Hostile values in every field, query parameter, header and id that the document names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests as bytes: a WSGI environment as a server builds it, with nothing made right on the way."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

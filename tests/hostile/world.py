@@ -1,7 +1,5 @@
 """A tenant with one of everything, and everybody who may ask for it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

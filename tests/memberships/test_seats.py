@@ -1,7 +1,5 @@
 """A limit ``seats`` bounds the active memberships of active users."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from itertools import count

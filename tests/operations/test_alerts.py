@@ -1,7 +1,5 @@
 """The Prometheus rules and the Grafana dashboard of the documents."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

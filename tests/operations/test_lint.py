@@ -1,7 +1,5 @@
 """The OpenAPI document by redocly's recommended rules."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

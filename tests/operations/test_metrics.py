@@ -1,7 +1,5 @@
 """/metrics: what Prometheus collects."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The OpenAPI document: valid, complete, self-contained."""
 
-from __future__ import annotations
-
 import json
 import re
 

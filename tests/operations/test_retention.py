@@ -1,7 +1,5 @@
 """The partitions of the audit trail: made from a table in use, added ahead, dropped when they are old."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """/v1/operations: queues, workers, and what the checks find."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

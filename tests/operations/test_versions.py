@@ -1,7 +1,5 @@
 """The one version of the service, wherever it is shown."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What assigned and decided plans need: the presets that the subscriptions of these tests name."""
 
-from __future__ import annotations
-
 from tests.subscriptions.conftest import presets
 
 __all__ = ["presets"]

@@ -1,7 +1,5 @@
 """PUT and DELETE /v1/tenants/{tenant_id}/plan, and what ends an assigned plan."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

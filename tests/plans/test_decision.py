@@ -1,7 +1,5 @@
 """GET /v1/tenants/{tenant_id}/plan and ``flask tenants plan show``."""
 
-from __future__ import annotations
-
 import json
 import random
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """``flask plans apply`` and ``flask plans export``."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Plan presets over HTTP."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 

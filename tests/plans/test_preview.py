@@ -1,7 +1,5 @@
 """POST /v1/billing/plans/{preset_id}/preview."""
 
-from __future__ import annotations
-
 from app.audit.models import AuditEvent
 from app.plans.models import PlanPreset
 from tests import database

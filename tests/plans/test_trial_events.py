@@ -1,7 +1,5 @@
 """trial.ending and trial.ended: once for each end, whatever runs at the same time."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """List every statement with its plan, as Markdown: ``python -m tests.query_plans --tenants 10000``."""
 
-from __future__ import annotations
-
 import argparse
 
 from tests.query_plans.collecting import USERS_PER_TENANT, collect

@@ -4,8 +4,6 @@ PostgreSQL itself tells the plans (``auto_explain``), of every statement that th
 runs, those inside its functions and foreign keys included.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

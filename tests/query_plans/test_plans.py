@@ -1,7 +1,5 @@
 """Every statement of the service has a plan that does not grow with the number of tenants."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """What the pages of docs/operations tell to do, so that the tests do just that."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """nginx before the service and PgBouncer behind it, each as its file in docs/operations sets it up."""
 
-from __future__ import annotations
-
 import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager

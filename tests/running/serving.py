@@ -1,7 +1,5 @@
 """The service's own processes, and others in front of it or behind it, each on a free port."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import shutil

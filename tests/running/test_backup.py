@@ -1,7 +1,5 @@
 """Backup and restore, by the commands of docs/operations/backup.md."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Keys of tenant-owned tables, looked up in the database's catalogue: none leads to another tenant."""
 
-from __future__ import annotations
-
 from tests.running import documented
 
 # Of each table with forced row-level security: its keys, as the names of their columns in order.

@@ -1,7 +1,5 @@
 """A client that openapi-python-client makes of the document takes the README's first steps."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """/metrics of several servers and a worker that have the same PROMETHEUS_MULTIPROC_DIR."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping

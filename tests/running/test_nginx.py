@@ -1,7 +1,5 @@
 """Behind nginx, as docs/operations/nginx.conf sets it up: slow clients hold nobody up."""
 
-from __future__ import annotations
-
 import selectors
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Behind PgBouncer in transaction mode, as docs/operations/running.md sets it up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The Procfile's processes, several of each, as a platform runs them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

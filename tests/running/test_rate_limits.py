@@ -1,7 +1,5 @@
 """Rate limits in the processes that gunicorn forks."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 

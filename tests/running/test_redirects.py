@@ -1,7 +1,5 @@
 """The address in a redirect, from the service behind its real server."""
 
-from __future__ import annotations
-
 import http.client
 from contextlib import closing
 

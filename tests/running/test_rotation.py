@@ -1,7 +1,5 @@
 """Another database role in the place of the first, by the statements of docs/operations/secrets.md."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Other people's checks of SCIM servers, against a running service, and its memory after them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``gunicorn wsgi:app``: limits of bodies, and paths as they were sent."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from contextlib import closing

@@ -1,7 +1,5 @@
 """SIGTERM to the web server under load: every request is answered."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 import threading

@@ -1,8 +1,6 @@
 """Synchronous replication as docs/operations/growing.md sets it up, while all standbys are away: no
 change is acknowledged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 

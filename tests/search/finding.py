@@ -1,7 +1,5 @@
 """Rows that can be found, and searching for them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.core.db.writes import writes

@@ -1,7 +1,5 @@
 """Building the terms of rows that have none."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.actors import SYSTEM_CLI

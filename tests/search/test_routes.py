@@ -1,7 +1,5 @@
 """GET /v1/search."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """How a text becomes the terms under which it is found."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.search.terms import fold

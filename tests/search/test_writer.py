@@ -1,7 +1,5 @@
 """Every write of a searched field keeps the terms current, in its own transaction."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.actors import SYSTEM_CLI

@@ -1,7 +1,5 @@
 """Run the long proofs, each on private engines of its own, and show the figure of each."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

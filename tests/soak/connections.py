@@ -1,7 +1,5 @@
 """Clients that go away at any moment of a request, with and without nginx in front."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import socket

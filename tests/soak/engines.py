@@ -1,7 +1,5 @@
 """One fault of an engine after another, at random, under load through a real gunicorn."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter

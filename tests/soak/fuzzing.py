@@ -1,7 +1,5 @@
 """schemathesis over the whole document with every phase and check, as every kind of caller."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """20,000 interleaved requests of 50 tenants by 16 threads on a pool of 2 connections."""
 
-from __future__ import annotations
-
 from tests import factories
 from tests.hostile import isolation
 from tests.hostile.installation import installation

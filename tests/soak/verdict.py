@@ -1,7 +1,5 @@
 """What a proof found."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

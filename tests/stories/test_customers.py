@@ -1,7 +1,5 @@
 """A company brings its customers in, finds one, explains a refusal, and ends a customer."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from app.core.clock import utcnow

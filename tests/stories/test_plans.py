@@ -1,7 +1,5 @@
 """A plan is renamed, a plan's name is misspelt, and a customer goes from a trial to a plan."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.plans.jobs import follow_plans

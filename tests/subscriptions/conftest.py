@@ -1,7 +1,5 @@
 """The plans that the tests' subscriptions name."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.factories import create_preset

@@ -1,7 +1,5 @@
 """Looking behind the API."""
 
-from __future__ import annotations
-
 from app.audit.models import AuditEvent
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant

@@ -1,7 +1,5 @@
 """Recording cancellations."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

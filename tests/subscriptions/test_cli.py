@@ -1,7 +1,5 @@
 """``flask subscriptions``."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Subscriptions over HTTP."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.auth.permissions import Permission, Role

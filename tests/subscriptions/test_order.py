@@ -1,7 +1,5 @@
 """The mirror shows the newest state, in whatever order and however often updates arrive."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The vocabulary of states."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.subscriptions.statuses import StatusClass, class_of

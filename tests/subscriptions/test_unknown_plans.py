@@ -1,7 +1,5 @@
 """A subscription's plan without a preset is mirrored, but has no effect until the preset exists."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest

@@ -1,7 +1,5 @@
 """Updating a subscription: by the provider's side, by the tenant, late and twice."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """The operations of a document, and the requests that are made from them."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.surfaces.operations import Operation, Request, operations_of

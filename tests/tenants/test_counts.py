@@ -1,7 +1,5 @@
 """GET /v1/tenants/{tenant_id}/counts."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pytest

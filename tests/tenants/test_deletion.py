@@ -1,7 +1,5 @@
 """Requests to delete a tenant, and to restore it."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """``include=plan_source`` and ``include=limits`` of tenants."""
 
-from __future__ import annotations
-
 from app.auth.permissions import Permission
 from tests.factories import (
     create_api_key,

@@ -1,7 +1,5 @@
 """Time that passes."""
 
-from __future__ import annotations
-
 from tests import database
 
 

@@ -1,7 +1,5 @@
 """POST /v1/usage/consume and /v1/usage/check."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client import REGISTRY
 

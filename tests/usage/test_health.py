@@ -1,7 +1,5 @@
 """Tenants over their limits, in /metrics and flask doctor."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.clock import utcnow

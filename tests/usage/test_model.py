@@ -1,7 +1,5 @@
 """Any order of changes leads to the counts of a simple model in Python."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from hypothesis import settings

@@ -1,7 +1,5 @@
 """The period of a limit at any moment, compared with a calculation in Python."""
 
-from __future__ import annotations
-
 import calendar
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Counting is exact: with threads, killed connections, retries and keys that are sent twice."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """Old counts and idempotency keys are deleted."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.actors import SYSTEM_CLI

@@ -1,7 +1,5 @@
 """GET /v1/usage and PUT /v1/usage/{feature}."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

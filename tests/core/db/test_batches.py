@@ -1,7 +1,5 @@
 """Deleting many rows: small batches, each with its own commit."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.db import batches

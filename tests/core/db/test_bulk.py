@@ -1,7 +1,5 @@
 """Changing many rows by one statement."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.db.bulk import update_rows

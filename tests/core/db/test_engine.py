@@ -1,7 +1,5 @@
 """The connection pool: how long it waits for PostgreSQL, and what it does not hand out."""
 
-from __future__ import annotations
-
 import socket
 import time
 from contextlib import closing

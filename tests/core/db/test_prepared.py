@@ -1,7 +1,5 @@
 """Prepared statements: when, how many, and what happens where the server has lost them."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import bindparam, select, text
 

@@ -1,7 +1,5 @@
 """Inserting, changing and deleting single rows."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

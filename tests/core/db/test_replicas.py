@@ -1,7 +1,5 @@
 """Reading from replicas, with a real primary and two standbys."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

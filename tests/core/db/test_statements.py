@@ -1,7 +1,5 @@
 """Statements: their rows, their values, their names, and who may watch them."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from contextlib import contextmanager

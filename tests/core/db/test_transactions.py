@@ -1,7 +1,5 @@
 """What a transaction refuses, and what it does not stop for."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import psycopg2.errors

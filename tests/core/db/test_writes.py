@@ -1,7 +1,5 @@
 """Inserting one row at once, and many rows by one statement."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 import pytest

@@ -1,7 +1,5 @@
 """A small WSGI application, and gunicorn processes that serve it."""
 
-from __future__ import annotations
-
 import http.client
 import socket
 import struct

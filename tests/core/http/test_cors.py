@@ -1,7 +1,5 @@
 """What a browser sees of the service from another origin."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg2 import OperationalError
 

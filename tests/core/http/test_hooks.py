@@ -1,7 +1,5 @@
 """What runs before each request."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from http.client import HTTPConnection
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """``Idempotency-Key``: one effect and one answer, whenever and however often it is sent."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

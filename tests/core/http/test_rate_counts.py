@@ -1,7 +1,5 @@
 """Counting in windows, alone and with others through a real Redis."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The limit of each kind of credential, and what a refused request costs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

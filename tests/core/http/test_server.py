@@ -1,7 +1,5 @@
 """gunicorn processes with the worker class: slow, broken and malicious clients, and SIGTERM."""
 
-from __future__ import annotations
-
 import random
 import socket
 import time

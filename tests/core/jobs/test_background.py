@@ -1,7 +1,5 @@
 """The threads of the background process."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -4,8 +4,6 @@ A new one needs an entry in :data:`CASES`, whose test puts a failing item first,
 :data:`WITHOUT_ITEMS`.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

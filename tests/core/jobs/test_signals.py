@@ -1,7 +1,5 @@
 """Signals between processes: after the commit, seldom, and best effort."""
 
-from __future__ import annotations
-
 import logging
 import threading
 

@@ -1,7 +1,5 @@
 """The worker runs jobs by the names that are stored in Redis."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.jobs.queues import Queue, connection, queue_named

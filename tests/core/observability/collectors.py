@@ -1,7 +1,5 @@
 """What stands at the other end of traces and reports: a server that keeps what is posted to it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading

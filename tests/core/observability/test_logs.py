@@ -1,7 +1,5 @@
 """Log lines: one JSON object each, whatever is logged."""
 
-from __future__ import annotations
-
 import json
 import logging
 

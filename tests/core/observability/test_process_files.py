@@ -1,7 +1,5 @@
 """The metrics of web processes that have ended."""
 
-from __future__ import annotations
-
 import time
 from fcntl import LOCK_SH, flock
 from pathlib import Path

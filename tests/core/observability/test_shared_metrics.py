@@ -1,7 +1,5 @@
 """Metrics that processes share through Redis."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Traces and reports of faults: nothing without their variables, nothing personal with them."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
