@@ -1,63 +1,16 @@
 import json
 
 import pytest
-from pydantic_core import SchemaValidator, ValidationError, core_schema
 
-from app.core.errors import Entry, error, value_error
+from app.core.errors import Entry, error
 from app.core.validation.messages import (
     MAX_ANSWER,
     MAX_INPUT,
     MAX_LOC,
     MAX_TEXT,
     body,
-    entries,
-    refused,
-    under,
 )
 from tests.core.validation.refusing import INFINITY, LONE_SURROGATE, NAN
-
-
-class TestEntries:
-    def test_are_those_of_pydantic_below_the_given_place(self):
-        lists = SchemaValidator(core_schema.list_schema(core_schema.int_schema(ge=0)))
-
-        with pytest.raises(ValidationError) as raised:
-            lists.validate_python([1, -1])
-
-        assert entries(raised.value, "body", "amounts") == [
-            {
-                "type": "greater_than_equal",
-                "loc": ["body", "amounts", 1],
-                "msg": "Input should be greater than or equal to 0",
-                "input": -1,
-                "ctx": {"ge": 0},
-            }
-        ]
-
-    def test_of_a_rule_of_ours_are_the_same_inside_and_outside_of_pydantic(self):
-        def odd(value: int) -> int:
-            raise ValueError("must be odd")
-
-        validator = SchemaValidator(core_schema.no_info_plain_validator_function(odd))
-
-        with pytest.raises(ValidationError) as raised:
-            validator.validate_python(2)
-
-        assert entries(raised.value, "body") == [value_error(["body"], "must be odd", 2)]
-
-    def test_have_no_context_where_the_text_needs_none(self):
-        assert refused("missing", ("name",), {}) == {
-            "type": "missing",
-            "loc": ["name"],
-            "msg": "Field required",
-            "input": {},
-        }
-
-    def test_are_moved_below_another_place(self):
-        entry = error(["name"], "missing", "Field required", {})
-
-        assert under("body", [entry]) == [{**entry, "loc": ["body", "name"]}]
-        assert entry["loc"] == ["name"]
 
 
 def answered(*found: Entry) -> list[Entry]:

@@ -53,32 +53,6 @@ class TestLoad:
             "paid_at": datetime(1970, 1, 1, tzinfo=UTC),
         }
 
-    def test_reports_declared_fields_in_their_order_then_unknown_ones_in_the_inputs(self, schema):
-        data = {"z": 1, "paidAt": "x", "amount": -1, "tags": ["a", 1, 2], "": 2, "_schema": 3}
-
-        assert refused(schema, data) == [
-            (("name",), "missing"),
-            (("tags", 1), "string_type"),
-            (("tags", 2), "string_type"),
-            (("amount",), "greater_than_equal"),
-            (("paidAt",), "datetime_from_date_parsing"),
-            (("z",), "extra_forbidden"),
-            (("",), "extra_forbidden"),
-            (("_schema",), "extra_forbidden"),
-        ]
-
-    def test_shows_the_enclosing_object_for_a_missing_field(self, schema):
-        data = {"amount": 1}
-
-        with pytest.raises(Invalid) as raised:
-            schema.load(data)
-
-        assert raised.value.errors[0]["input"] is data
-
-    @pytest.mark.parametrize("data", [None, [], "text", 1.5, True])
-    def test_takes_objects_only(self, schema, data):
-        assert refused(schema, data) == [((), "model_attributes_type")]
-
     def test_refuses_an_unknown_key_that_is_no_text(self, schema):
         assert refused(schema, {"name": "a", LONE_SURROGATE: 1}) == [((), "string_unicode")]
 
