@@ -4,6 +4,9 @@ from app.audit.models import AuditEvent
 from tests.changes import changes, make_world, prepare
 from tests.database import rows
 
+# Its example has secret headers, which are written without being compared.
+ALWAYS_WRITTEN = {"PATCH /v1/webhook-endpoints/{endpoint_id}"}
+
 
 class TestEveryChange:
     def test_leaves_its_row(self, app, api):
@@ -12,6 +15,47 @@ class TestEveryChange:
         wrong = [fault for one in changes(app) for fault in judge(api, world, one)]
 
         assert wrong == []
+
+    def test_leaves_none_where_it_is_sent_again_and_changes_nothing(self, app, api):
+        world = make_world(app)
+        wrong, count = [], 0
+        for one in changes(app):
+            if one.method not in ("patch", "put") or one.name in ALWAYS_WRITTEN:
+                continue
+            send = prepare(api, world, one)
+            first, known = send(), len(rows(AuditEvent))
+
+            again = send()
+
+            same = (again.status_code, again.data, again.headers.get("ETag"))
+            expected = (200, first.data, first.headers.get("ETag"))
+            if same != expected or len(rows(AuditEvent)) != known:
+                wrong.append(one.name)
+            count += 1
+
+        assert wrong == []
+        assert count > 10
+
+    def test_leaves_its_rows_once_under_an_idempotency_key(self, app, api):
+        world = make_world(app)
+        wrong, count = [], 0
+        for one in changes(app):
+            if not one.takes_an_idempotency_key:
+                continue
+            send, headers = prepare(api, world, one), {"Idempotency-Key": one.name}
+            first, known = send(headers=headers), len(rows(AuditEvent))
+
+            again = send(headers=headers)
+
+            is_replayed = again.headers.get("Idempotent-Replayed") == "true"
+            if not is_replayed or again.status_code != first.status_code:
+                wrong.append((one.name, again.status_code, again.text[:100]))
+            if len(rows(AuditEvent)) != known:
+                wrong.append((one.name, "a second row"))
+            count += 1
+
+        assert wrong == []
+        assert count > 10
 
 
 def judge(api, world, operation) -> list[str]:

@@ -178,20 +178,6 @@ class TestGetJsonSchema:
         jsonschema.Draft202012Validator.check_schema(schema)
         assert len(schema["properties"]) == len(FieldType)
 
-    @pytest.mark.parametrize(
-        ("query", "fault"),
-        [
-            ("", ("missing", ["query", "entity_type"])),
-            ("entity_type=User", ("string_pattern_mismatch", ["query", "entity_type"])),
-            ("entity_type=user", ("missing", ["query", "tenant_id"])),
-        ],
-    )
-    def test_refuses_what_it_cannot_answer(self, api, query, fault):
-        answer = api.get(f"/v1/custom-fields/json-schema?{query}", token=platform_token())
-
-        (found,) = answer.get_json()["detail"]
-        assert (found["type"], found["loc"]) == fault
-
 
 class TestFieldsWithoutOptions:
     def test_have_an_empty_enum(self, api):

@@ -406,6 +406,3 @@ class TestEvaluateAll:
 
     def test_answers_no_flags_without_a_preset(self, api):
         assert evaluate(api, key_of(create_tenant(plan_name="none"))).json == {"flags": []}
-
-    def test_is_not_for_get(self, api):
-        assert api.get(URL, token=platform_token()).status_code == 405

@@ -40,6 +40,7 @@ OTHER_VERBS = {
 }
 ONLY_SOMETIMES = {"X-Consistency", "X-Plan-Unknown", "X-Update-Ignored"}
 """Headers that the document describes, and that most answers do not have."""
+SHOWN_ONCE = {"secret", "token"}  # of a new credential
 FASTAPIS = {"HTTPValidationError", "ValidationError"}  # word for word
 
 
@@ -371,21 +372,43 @@ class TestExamplesOfRefusals:
             assert answers[1].get_json() == example, one.name
 
 
-class TestHeadersOfAnswers:
-    def test_of_changes_are_sent(self, app, api):
+class TestAnswersOfChanges:
+    def test_have_the_described_headers_and_fields_in_their_order(self, app, api):
         world = make_world(app)
-        wrong, created = [], 0
+        wrong, compared = [], 0
         for one in changes(app):
             answer = prepare(api, world, one)()
             described = headers_of(one, answer.status_code)
             if described - set(answer.headers.keys()) - ONLY_SOMETIMES:
                 wrong.append((one.name, described))
-            created += answer.status_code == 201
             assert (answer.status_code == 201) == ("Location" in described), one.name
+            data = (answer.get_json(silent=True) or {}).get("data")
+            if isinstance(data, dict):
+                fields = fields_of_data(one, answer.status_code)
+                if list(data) != [name for name in fields if name in data]:
+                    wrong.append((one.name, list(data)))
+                compared += 1
 
         assert wrong == []
+        assert compared > 25
+
+    def test_of_creations_are_what_the_location_answers(self, app, api):
+        world = make_world(app)
+        created = 0
+        for one in changes(app):
+            answer = prepare(api, world, one)()
+            if answer.status_code == 201:
+                found = api.get(answer.headers["Location"], token=world["token"])
+                data = answer.get_json()["data"]
+                shown = {name: value for name, value in data.items() if name not in SHOWN_ONCE}
+                assert found.get_json()["data"] == shown, one.name
+                assert found.headers["ETag"] == answer.headers["ETag"] == '"1"', one.name
+                created += 1
+
         assert created > 6
 
+
+class TestHeadersOfAnswers:
     def test_say_when_to_send_again(self, operations):
         silent = [
             (method, path, status)
@@ -396,6 +419,19 @@ class TestHeadersOfAnswers:
         ]
 
         assert silent == []
+
+
+def fields_of_data(operation, status):
+    """The fields that the document has for the ``data`` of an answer."""
+    content = operation.about["responses"][str(status)]["content"]["application/json"]
+    envelope = resolved(operation.document, content["schema"])
+    return resolved(operation.document, envelope["properties"]["data"])["properties"]
+
+
+def resolved(document, schema):
+    while "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return schema
 
 
 def headers_of(operation, status):

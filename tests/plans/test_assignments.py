@@ -96,15 +96,6 @@ class TestAssign:
         )
         assert plan_of(tenant) == "growth"
 
-    def test_the_same_again_changes_nothing(self, api, tenant):
-        until = in_days(1)
-        put(api, tenant, until=until)
-
-        again = put(api, tenant, until=until)
-
-        assert again.status_code == 200
-        assert len(audit_events(tenant)) == 2
-
     def test_needs_no_reason_and_keeps_the_one_that_is_there(self, api, tenant):
         def send(**values):
             body = {"plan_name": "scale", "until": in_days(1), **values}

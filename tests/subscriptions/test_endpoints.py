@@ -15,32 +15,6 @@ from tests.subscriptions.support import audit_actions, plan_of
 pytestmark = pytest.mark.usefixtures("presets")
 
 URL = "/v1/billing/subscriptions"
-FIELDS = [
-    "id",
-    "created_at",
-    "updated_at",
-    "bp_subscription_id",
-    "bp_customer_id",
-    "bp_plan_id",
-    "bp_status",
-    "plan_name",
-    "is_free_trial",
-    "start_date",
-    "auto_renew",
-    "billing_cycle",
-    "per_cycle_billing_amount",
-    "billing_address_line_1",
-    "billing_city",
-    "billing_state",
-    "billing_zip",
-    "billing_country",
-    "billing_email",
-    "billing_phone",
-    "billing_contact_name",
-    "send_invoice_days_before_due",
-    "send_email_receipts",
-    "send_paper_receipts",
-]
 NEW = {
     "bp_subscription_id": "sub_new",
     "bp_customer_id": "cus_1",
@@ -64,14 +38,6 @@ def create(api, tenant, token=None, **values):
 
 
 class TestCreateSubscription:
-    def test_answers_every_field_in_order_with_location_and_etag(self, api):
-        answer = create(api, create_tenant())
-
-        assert answer.status_code == 201
-        assert list(answer.json["data"]) == FIELDS
-        assert answer.headers["Location"] == f"{URL}/{answer.json['data']['id']}"
-        assert answer.headers["ETag"] == '"1"'
-
     def test_fills_in_what_is_left_out(self, api):
         data = create(api, create_tenant()).json["data"]
 
@@ -130,35 +96,6 @@ class TestListSubscriptions:
             assert self.list(api, token, **query) == [str(wanted.id)], query
         assert len(self.list(api, token)) == 3
         assert self.list(api, token, bp_status="past_due", status_class="live") == []
-
-    def test_pages_through_all(self, api):
-        tenant = create_tenant()
-        ids = [str(create_subscription(tenant).id) for _ in range(5)]
-        token, seen, cursor = platform_token(), [], None
-
-        while True:
-            query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
-            answer = api.get(URL, token=token, query_string=query).json
-            seen += [row["id"] for row in answer["data"]]
-            cursor = answer["next_cursor"]
-            if cursor is None:
-                break
-
-        assert seen == ids
-
-
-class TestGetSubscription:
-    def test_shows_the_row_and_its_etag(self, api):
-        tenant = create_tenant()
-        row = create_subscription(tenant, bp_status="Non-Standard")
-        _, _, token = create_member(tenant, Role.BILLING)
-
-        answer = api.get(f"{URL}/{row.id}", token=token)
-
-        assert list(answer.json["data"]) == FIELDS
-        assert answer.json["data"]["bp_status"] == "Non-Standard"
-        headers = {"If-None-Match": answer.headers["ETag"]}
-        assert api.get(f"{URL}/{row.id}", token=token, headers=headers).status_code == 304
 
 
 class TestSuspendedTenant:

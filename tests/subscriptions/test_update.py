@@ -76,16 +76,6 @@ class TestUpdateSubscription:
             {"billing_city": "Springfield"},
         )
 
-    @pytest.mark.parametrize("body", [{}, {"bp_status": "active"}])
-    def test_changes_nothing_where_nothing_differs(self, api, body):
-        tenant = create_tenant()
-        row = create_subscription(tenant)
-
-        answer = update(api, row, body)
-
-        assert (answer.status_code, answer.headers["ETag"]) == (200, '"1"')
-        assert audit_actions(tenant) == []
-
     def test_lets_the_tenant_change_its_address_contact_and_delivery(self, api):
         tenant = create_tenant()
         row = create_subscription(tenant)

@@ -65,11 +65,6 @@ class TestRequestDeletion:
         assert (fault["loc"], fault["input"]) == (["body", "slug"], "other")
         assert database.rows(TenantDeletion) == []
 
-    def test_refuses_a_body_without_the_slug(self, api, token, tenant):
-        answer = api.delete(f"/v1/tenants/{tenant.id}", token=token, json={})
-
-        assert answer.status_code == 422
-
     def test_refuses_an_active_tenant(self, api, token):
         answer = ask(api, create_tenant(slug="acme"), token)
 
@@ -83,9 +78,6 @@ class TestGetDeletion:
         answer = api.get(f"/v1/tenants/{tenant.id}/deletion", token=token)
 
         assert (answer.status_code, answer.get_json()) == (200, requested)
-
-    def test_without_a_request_is_404(self, api, token, tenant):
-        assert api.get(f"/v1/tenants/{tenant.id}/deletion", token=token).status_code == 404
 
 
 class TestWhileADeletionWaits:

@@ -21,7 +21,6 @@ from tests.usage.days import pass_days
 
 CONSUME = "/v1/usage/consume"
 CHECK = "/v1/usage/check"
-FIELDS = ["allowed", "feature", "limit", "used", "remaining", "resets_at", "policy"]
 
 
 @pytest.fixture
@@ -69,7 +68,6 @@ class TestConsume:
 
         data = answer.json["data"]
         assert answer.status_code == 200
-        assert list(data) == FIELDS
         assert data | {"resets_at": None} == {
             "allowed": True,
             "feature": "calls",
@@ -87,7 +85,6 @@ class TestConsume:
 
         assert (answer.status_code, answer.json["code"]) == (409, "limit_reached")
         assert list(answer.json) == ["detail", "code", "data"]
-        assert list(answer.json["data"]) == FIELDS
         assert answer.json["data"]["allowed"] is False
         assert answer.json["data"]["remaining"] == 2
         assert used("calls") == [8]
@@ -122,13 +119,6 @@ class TestConsume:
     @pytest.mark.parametrize("feature", ["nope", "seats", "Calls", "x" * 5000])
     def test_refuses_an_unknown_feature_and_seats_with_the_key(self, send, feature):
         assert faults(send(feature)) == [("value_error", ["body", "feature"], feature)]
-
-    @pytest.mark.parametrize("amount", [1.5, "x", None, 10**15 + 1, -(10**15) - 1, 10**30])
-    def test_refuses_amounts_that_are_no_integers_or_too_large(self, send, amount):
-        answer = send("calls", amount)
-
-        assert answer.status_code == 422
-        assert answer.json["detail"][0]["loc"] == ["body", "amount"]
 
     def test_refuses_another_period(self, send):
         answer = send("calls", at="2020-01-01T00:00:00Z")
@@ -265,12 +255,6 @@ class TestEntries:
         ]
         assert used("calls") == []
 
-    @pytest.mark.parametrize(("count", "type_"), [(0, "too_short"), (101, "too_long")])
-    def test_refuses_none_and_too_many(self, api, key, count, type_):
-        answer = self.send(api, key, *[{"feature": "calls"}] * count)
-
-        assert [fault[:2] for fault in faults(answer)] == [(type_, ["body", "entries"])]
-
     def test_a_hundred_are_one_statement(self, api, key):
         with sent_messages() as messages:
             answer = self.send(api, key, *[{"feature": "unlimited"}] * 100)
@@ -354,15 +338,6 @@ class TestWhoMay:
             )
 
             assert answer.status_code == 200, name
-
-    @pytest.mark.parametrize("name", ["", "x" * 256, "a\0b", 5, None])
-    def test_what_can_be_no_name_is_422(self, api, preset, name):
-        answer = api.post(
-            CONSUME, token=platform_token(), json={"feature": "calls", "tenant_id": name}
-        )
-
-        assert answer.status_code == 422
-        assert answer.json["detail"][0]["loc"] == ["body", "tenant_id"]
 
     @pytest.mark.parametrize("path", [CONSUME, CHECK])
     def test_a_key_names_its_own_tenant_only(self, api, tenant, key, path):

@@ -18,17 +18,6 @@ from tests.factories import (
 from tests.usage.days import pass_days
 
 URL = "/v1/usage"
-FIELDS = [
-    "feature",
-    "limit",
-    "used",
-    "remaining",
-    "over_by",
-    "period_start",
-    "resets_at",
-    "policy",
-    "is_current",
-]
 
 
 @pytest.fixture
@@ -55,7 +44,6 @@ class TestList:
 
         calls, seats = api.get(URL, token=key).json["data"]
 
-        assert list(calls) == FIELDS
         assert (calls["feature"], calls["used"], calls["remaining"]) == ("calls", 0, 10)
         assert calls["is_current"] is True
         assert (seats["feature"], seats["used"], seats["period_start"]) == ("seats", 1, None)
@@ -126,7 +114,6 @@ class TestCorrect:
 
         answer = correct("calls", used=2, reason="A test")
 
-        assert list(answer.json["data"]) == FIELDS
         assert (answer.json["data"]["used"], answer.json["data"]["remaining"]) == (2, 8)
         event = database.row(AuditEvent, action="usage.corrected")
         assert (event.target_type, event.target_id) == ("usage", "calls")
@@ -136,17 +123,9 @@ class TestCorrect:
     def test_can_exceed_the_limit(self, correct):
         assert correct("calls", used=12, reason="x").json["data"]["over_by"] == 2
 
-    def test_of_the_same_value_records_nothing(self, correct):
-        assert correct("calls", used=0, reason="x").status_code == 200
-        assert database.rows(AuditEvent) == []
-
     def test_refuses_unknown_limits_and_seats(self, correct):
         assert correct("nope", used=1, reason="x").status_code == 404
         assert correct("seats", used=1, reason="x").status_code == 422
-
-    @pytest.mark.parametrize("body", [{}, {"used": 1}, {"used": -1, "reason": "x"}, {"reason": ""}])
-    def test_refuses_what_is_no_correction(self, correct, body):
-        assert correct("calls", **body).status_code == 422
 
 
 class TestCommands:

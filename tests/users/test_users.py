@@ -14,41 +14,20 @@ from tests.factories import (
     platform_token,
 )
 
-READ = [
-    "id",
-    "tenant_id",
-    "idp_org_id",
-    "created_at",
-    "created_by_user_id",
-    "updated_at",
-    "updated_by_user_id",
-    "idp_user_id",
-    "email",
-    "first_name",
-    "last_name",
-    "is_active",
-    "meta_data",
-]
-
 
 class TestCreateUser:
-    def test_answers_the_user_and_where_it_is(self, api):
+    def test_notes_who_created_it_and_fills_in_the_rest(self, api):
         tenant = create_tenant()
         creator, _, token = create_member(tenant, role="admin")
-        body = {"idp_user_id": "u", "email": "Ada@EXAMPLE.com", "meta_data": {"n": 1.0}}
+        body = {"idp_user_id": "u", "email": "Ada@EXAMPLE.com"}
 
-        answer = api.post("/v1/users", token=token, json=body)
+        created = api.post("/v1/users", token=token, json=body).get_json()["data"]
 
-        created = answer.get_json()["data"]
-        assert answer.status_code == 201
-        assert list(created) == READ
         assert created["tenant_id"] == str(tenant.id)
         assert created["idp_org_id"] == tenant.idp_org_id
         assert created["email"] == "Ada@example.com"
         assert created["created_by_user_id"] == created["updated_by_user_id"] == str(creator.id)
         assert (created["first_name"], created["is_active"]) == ("", True)
-        assert answer.headers["Location"] == f"/v1/users/{created['id']}"
-        assert b'"meta_data":{"n":1.0}' in api.get(answer.headers["Location"], token=token).data
 
     def test_takes_the_tenant_from_the_query_or_the_platform_token(self, api):
         tenant, home = create_tenant(), create_tenant()

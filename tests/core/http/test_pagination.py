@@ -27,7 +27,8 @@ from app.users.models import User
 from app.users.schemas import UserCreateSchema
 from app.webhooks.endpoints.models import WebhookEndpoint
 from app.webhooks.endpoints.schemas import WebhookEndpointCreateSchema
-from tests.document import operations
+from tests.changes import make_world
+from tests.document import find_row, operations
 from tests.factories import (
     create_member,
     create_override,
@@ -40,6 +41,7 @@ from tests.factories import (
 )
 from tests.messages import sent_messages
 
+NOT_JSON = {"/v1/audit-events/csv"}
 MIB = 1024 * 1024
 
 
@@ -143,6 +145,31 @@ class TestPages:
             items = b",".join(one.removeprefix(b'{"data":').removesuffix(b"}") for one in ones)
             assert ones
             assert rows.data == b'{"data":[%b],"next_cursor":null}' % items
+
+
+class TestEveryList:
+    def test_shows_each_row_once_page_by_page_in_its_order(self, app, api):
+        world = make_world(app)
+        token, walked, lengths = world["token"], 0, []
+        for one in operations(api.get("/openapi.json").get_json()):
+            if "cursor" not in named(one) or one.path in NOT_JSON:
+                continue
+            row_id = find_row(api, one, world["tenant_id"], token) if one.names_a_row else ""
+            query = one.query | ({"tenant_id": world["tenant_id"]} if one.takes_a_tenant else {})
+            path, found, following = one.path_of(row_id), [], ""
+            whole = api.get(path, token=token, query_string={**query, "limit": 100}).get_json()
+            while following is not None:
+                cursor = {"cursor": following} if following else {}
+                page = api.get(path, token=token, query_string={**query, **cursor, "limit": 1})
+                found += page.get_json()["data"]
+                following = page.get_json()["next_cursor"]
+
+            assert found == whole["data"], one.name
+            lengths.append(len(found))
+            walked += 1
+
+        assert walked > 10
+        assert sum(length > 1 for length in lengths) > 5
 
 
 class TestUnboundedColumns:
