@@ -3,8 +3,6 @@
 import http.client
 from contextlib import closing
 
-import pytest
-
 from tests.running.serving import HOST, web_server
 
 CLAIMS = {
@@ -29,20 +27,3 @@ class TestRedirect:
             found = redirected(port, **{"X-Forwarded-Host": "evil.example"})
 
         assert found == f"http://{HOST}:{port}/v1/users?limit=1"
-
-    @pytest.mark.parametrize(
-        ("settings", "base"),
-        [
-            ({"TRUSTED_PROXIES": "1"}, "https://api.example.com"),
-            ({"TRUSTED_PROXIES": "1", "PUBLIC_URL": "https://x.example"}, "https://x.example"),
-        ],
-    )
-    def test_names_the_host_of_the_proxy_or_of_the_settings(
-        self, environment, app, tmp_path, settings, base
-    ):
-        forwarded = {"X-Forwarded-Host": "api.example.com", "X-Forwarded-Proto": "https"}
-
-        with web_server(environment | settings, tmp_path, workers=1) as (port, _):
-            found = redirected(port, **forwarded)
-
-        assert found == f"{base}/v1/users?limit=1"

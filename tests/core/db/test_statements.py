@@ -1,16 +1,10 @@
 """Statements: their rows, their values, their names, and who may watch them."""
 
-import copy
-import pickle
-from contextlib import contextmanager
-from datetime import UTC, datetime
-
 import psycopg2.errors
 import pytest
 from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, func, literal, select, text
 
-from app.auth.models import ApiKey
-from app.core.db import tenancy, transactions
+from app.core.db import tenancy
 from app.core.db.queries import get_row
 from app.core.db.retries import run
 from app.core.db.statements import Statement
@@ -19,7 +13,7 @@ from app.extensions import Model
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
-from tests.factories import create_api_key, create_member, create_tenant
+from tests.factories import create_member, create_tenant
 
 FIND = Statement("tests.find", select(Tenant).where(Tenant.id == bindparam("id")))
 
@@ -52,25 +46,6 @@ class TestRows:
             model = mapper.class_
             selected = [column.name for column in select(model).exported_columns]
             assert selected == list(model.row_class._fields), model
-
-    def test_cannot_be_set(self, unit, tenant):
-        with pytest.raises(AttributeError):
-            FIND.first(id=tenant.id).name = "Other"
-
-    def test_can_be_pickled_and_copied(self, unit, tenant):
-        found = FIND.first(id=tenant.id)
-
-        for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
-            assert other == found
-            assert type(other) is Tenant.row_class
-            assert other.name == "Before"
-
-    def test_of_values_that_can_be_hashed_can_be_hashed_too(self, unit):
-        _, membership, _ = create_member(create_tenant())
-
-        found = Statement("tests.membership", select(Membership)).first()
-
-        assert hash(found) == hash(membership)
 
     def test_of_several_models_are_nested(self, app):
         tenant = create_tenant()
@@ -110,15 +85,6 @@ class TestRows:
         with pytest.raises(LookupError):
             nothing.one()
 
-    def test_have_the_types_of_their_columns(self, app, unit):
-        create_api_key(None, ["users:read"], expires_at=datetime(2030, 1, 1, tzinfo=UTC))
-
-        key = Statement("tests.key", select(ApiKey)).first()
-
-        assert key.permissions == ["users:read"]
-        assert key.expires_at == datetime(2030, 1, 1, tzinfo=UTC)
-        assert key.tenant_id is None
-
 
 class TestValues:
     def test_of_the_statement_itself_stay(self, unit, tenant):
@@ -152,13 +118,6 @@ class TestValues:
             "NULL",
         ]
 
-    def test_that_are_hostile_stay_values(self, unit, tenant):
-        same = Statement("tests.same", text("SELECT CAST(:given AS text)"))
-
-        for _ in range(4):
-            for given in ("'; DROP TABLE tenants; --", "%s %(x)s 100%", "$1", "\\'", "\u2028"):
-                assert same.scalar(given=given) == given
-
 
 class TestNames:
     def test_stand_in_the_text_that_postgresql_sees(self, unit, tenant):
@@ -171,20 +130,6 @@ class TestNames:
             unit.execute("SELECT pg_stat_clear_snapshot()")
             seen = running.scalar()
         assert seen.startswith("EXECUTE tests_running_")
-
-    def test_are_told_to_observers_without_values(self, unit, tenant, monkeypatch):
-        heard = []
-
-        @contextmanager
-        def observe(name, text):
-            heard.append((name, text))
-            yield
-
-        monkeypatch.setattr(transactions, "observers", [observe])
-        FIND.first(id=tenant.id)
-
-        assert heard[0][0] == "tests.find"
-        assert str(tenant.id) not in heard[0][1]
 
 
 class TestFaults:

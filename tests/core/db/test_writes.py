@@ -35,10 +35,6 @@ class TestInsertRow:
         assert made == database.row(Tenant, id=made.id)
         assert (made.version, made.is_active, made.mailing_city) == (1, True, "")
 
-    def test_raises_the_error_of_a_key_that_is_taken(self, user):
-        with pytest.raises(Conflict), platform_transaction():
-            insert_row(Tenant, {**NEW, "slug": "taken"}, conflicts=CONFLICTS)
-
     def test_refuses_unknown_columns(self, app):
         with platform_transaction(), pytest.raises(TypeError, match="no column colour"):
             insert_row(Tenant, {**NEW, "colour": "teal"})
@@ -108,15 +104,6 @@ class TestWrites:
             w.change_keys(SearchTerm, added=[], removed=[])
 
         assert messages == []
-
-    def test_raise_the_error_of_a_key_that_is_taken_at_the_end(self, user):
-        def insert():
-            with writes() as w:
-                w.insert(Tenant, {**NEW, "slug": "taken"}, conflicts=CONFLICTS)
-                w.insert(Tenant, {**NEW, "idp_org_id": "org_2"})
-
-        with pytest.raises(Conflict), platform_transaction():
-            insert()
 
     def test_raise_for_another_key_that_is_taken(self, user):
         with pytest.raises(UniqueViolation), platform_transaction(), writes() as w:

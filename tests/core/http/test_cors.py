@@ -133,16 +133,6 @@ class TestAnswers:
             assert {"Origin", "Authorization"} == set(answer.vary)
             assert "Access-Control-Allow-Credentials" not in answer.headers
 
-    def test_of_a_creation_show_where_it_is(self, browser):
-        body = {"idp_org_id": "org_1", "name": "Acme"}
-
-        answer = browser.post(
-            "/v1/tenants", token=platform_token(), json=body, headers={"Origin": ALLOWED}
-        )
-
-        assert answer.status_code == 201
-        assert {"Location", "ETag", "X-Request-Id"} <= set(answer.access_control_expose_headers)
-
     @pytest.mark.parametrize(
         ("path", "sent", "status"),
         [

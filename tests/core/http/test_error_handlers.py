@@ -84,26 +84,6 @@ class TestBodies:
 
 
 class TestRouting:
-    def test_an_unknown_path_is_404(self, client):
-        answer = client.get("/nope")
-
-        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})
-
-    @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
-    def test_an_unknown_method_is_405_with_the_allowed_ones(self, client, method):
-        answer = client.open("/things/1", method=method)
-
-        assert (answer.status_code, answer.json) == (405, {"detail": "Method Not Allowed"})
-        assert answer.headers["Allow"] == "POST"
-
-    @pytest.mark.parametrize("method", ["POST", "GET"])
-    def test_a_slash_at_the_end_is_redirected_whatever_the_method(self, client, method):
-        answer = client.open("/things/a%20b//?x=1&y=%2F", method=method, data=b"{")
-
-        assert answer.status_code == 307
-        assert answer.headers["Location"] == "http://localhost/things/a%20b?x=1&y=%2F"
-        assert answer.data == b""
-
     def test_a_redirect_names_the_address_of_the_settings(self, client, monkeypatch):
         monkeypatch.setitem(client.application.config, "PUBLIC_URL", "https://api.example.com/")
 
@@ -155,8 +135,3 @@ class TestRouting:
     @pytest.mark.parametrize("path", ["/things/", "/nope/", "/things//1", "/Things/1", "/"])
     def test_a_path_that_stands_for_no_other_is_404(self, client, path):
         assert client.post(path).status_code == 404
-
-    def test_a_row_that_is_not_found_is_never_redirected(self, client):
-        answer = client.get("/raise/not-found")
-
-        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found"})

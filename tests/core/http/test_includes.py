@@ -188,15 +188,6 @@ class TestValues:
         assert len(changes) == 100
         assert 50 < len(shown) < 100
 
-    def test_does_not_show_another_tenants_history(self, api):
-        tenant, other = create_tenant(), create_tenant()
-        user, _, _ = create_member(tenant)
-        _, _, stranger = create_member(other)
-
-        answer = api.get(f"/v1/users/{user.id}?include=history", token=stranger)
-
-        assert answer.status_code == 404
-
 
 class TestETag:
     def test_is_a_digest_of_the_answer(self, api):
