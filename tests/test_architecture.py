@@ -8,7 +8,6 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
@@ -486,22 +485,6 @@ class TestDatabase:
 
         assert secured == tenant_owned()
 
-    @pytest.mark.parametrize("table", sorted(db.metadata.tables))
-    def test_keys_of_tenant_owned_tables_begin_with_the_tenant(self, app, table):
-        if table not in tenant_owned():
-            return
-        definition = db.metadata.tables[table]
-        keys = [list(definition.primary_key.columns)]
-        keys += [list(index.columns) for index in definition.indexes if index.unique]
-        keys += [list(c.columns) for c in definition.constraints if _is_unique(c)]
-        foreign = [
-            list(constraint.columns)
-            for constraint in definition.foreign_key_constraints
-            if constraint.referred_table.name in tenant_owned() | {"tenants"}
-        ]
-
-        assert all(key[0].name == "tenant_id" for key in [*keys, *foreign])
-
     def test_without_a_scope_nothing_is_visible(self, app):
         create_member(create_tenant())
         with app.app_context(), transaction() as opened:
@@ -544,10 +527,6 @@ GLOBAL = {
     "webhook_events",
     "webhook_feed",
 }
-
-
-def _is_unique(constraint) -> bool:
-    return type(constraint).__name__ == "UniqueConstraint"
 
 
 def _import_lines(path: Path) -> str:

@@ -17,8 +17,6 @@ from tests import factories
 from tests.hostile.document import Document, Operation
 from tests.hostile.installation import (
     SECRET,
-    THREADS,
-    WORKERS,
     Installation,
     bound,
     end,
@@ -196,16 +194,6 @@ class TestLogs:
         assert "uq_suppressions" in line
         assert CANARY not in line
 
-    def test_make_up_an_id_for_one_that_is_not_fit(self, deployed, http):
-        unfit = ("", "a b", "a" * 129, "\u00e9", '{"a":1}', "a\tb")
-        given = [
-            http.get("/healthz", headers={"X-Request-Id": value.encode()}).headers["X-Request-Id"]
-            for value in unfit
-        ]
-
-        assert not set(given) & set(unfit)
-        assert len(set(given)) == len(unfit)
-
 
 def post_webhook(world: World):
     kinds = requests_of(world.tenant, "", "")
@@ -264,25 +252,6 @@ class TestMetrics:
             metric(http, 'http_request_duration_seconds_count{method="GET",route="/v1/tenants"}')
             >= before + 40
         )
-
-    def test_tell_the_connections_of_all_processes(self, deployed, http):
-        opened = metric(http, 'db_pool_connections{state="open"}')
-        in_use = metric(http, 'db_pool_connections{state="in_use"}')
-
-        assert 1 <= opened <= WORKERS * THREADS
-        assert 0 <= in_use <= opened
-
-    def test_tell_the_inbox_the_queues_and_the_jobs(self, app, deployed, shown, http):
-        request = post_webhook(shown)
-        name = 'jobs_total{job="app.inbox.jobs.process_events",result="succeeded"}'
-        before = metric(http, name)
-
-        http.post("/webhooks/idp", content=request.body, headers=dict(request.headers))
-
-        wait_until(lambda: metric(http, name) > before)
-        assert metric(http, 'inbox_events{state="failed"}') >= 1
-        assert metric(http, 'inbox_oldest_seconds{state="failed"}') >= 0
-        assert metric(http, 'jobs_waiting{queue="webhooks"}') >= 0
 
     def test_name_no_tenant_and_nobody(self, http, shown):
         page = http.get("/metrics").text
