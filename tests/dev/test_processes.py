@@ -66,6 +66,8 @@ class TestRunning:
 
         assert len(dev.printed.splitlines()) == 8
         assert shown(dev, "API") == f"{dev.url}/v1"
+        assert link.startswith(f"{dev.url}/console/sign-in/link?token=")
+        assert "another link: flask console link --superadmin" in dev.printed
         assert str(dev.folder) in shown(dev, "Ready")
         assert answers == [200, 200]
 
@@ -109,18 +111,10 @@ class TestRunning:
         assert eventually(is_healthy, seconds=60), examined[-1].stdout
         assert [one for one in json.loads(examined[-1].stdout) if not one["ok"]] == []
 
-    def test_another_link_signs_in_on_this_port(self, dev):
-        made = flask(dev.folder, "console", "link", "--superadmin")
-
-        assert made.stdout.startswith(f"{dev.url}/console/sign-in/link?token=")
-        assert "another link: flask console link --superadmin" in dev.printed
-
     def test_a_test_event_is_sent_to_this_port(self, dev):
         sent = flask(dev.folder, "webhooks", "send-test", "workos", "--json")
-        cleaned = flask(dev.folder, "webhooks", "send-test", "--clean", "--json")
 
         assert json.loads(sent.stdout)["status"] == 200
-        assert cleaned.returncode == 0
 
     def test_a_taken_port_is_one_sentence(self, dev):
         port = dev.url.rpartition(":")[2]

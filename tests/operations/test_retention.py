@@ -10,6 +10,7 @@ from uuid import UUID
 import flask_migrate
 import psycopg2
 import pytest
+from flask import Flask
 from psycopg2.errors import InsufficientPrivilege, InvalidParameterValue, UndefinedTable
 
 from app import create_app
@@ -111,26 +112,45 @@ class Trail:
         )
 
 
-@pytest.fixture
-def trail(instance, environment):
-    documented.execute(instance, f"CREATE DATABASE {NAME} OWNER {OWNER_ROLE}")
-    app = create_app(
-        {
-            **environment,
-            "AUDIT_DAYS": "40",
-            "DATABASE_URL": instance.database_url(database=NAME),
-            "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE, NAME),
-        }
-    )
+@contextmanager
+def application(instance, environment, name: str) -> Iterator[Flask]:
+    """The application on a database of its own, which goes with the block."""
+    settings = {
+        **environment,
+        "AUDIT_DAYS": "40",
+        "DATABASE_URL": instance.database_url(database=name),
+        "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE, name),
+    }
+    app = create_app(settings)
     try:
-        with app.app_context():
-            flask_migrate.upgrade()
-        with closing(documented.superuser(instance, NAME)) as session:
-            yield Trail(instance, app, session)
+        yield app
+    finally:
         with app.app_context():
             db.engine.dispose()
-    finally:
-        documented.execute(instance, f"DROP DATABASE {NAME} WITH (FORCE)")
+        documented.execute(instance, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def template(instance, environment) -> Iterator[str]:
+    """The name of a migrated database that nobody uses."""
+    name = f"{NAME}_template"
+    documented.execute(instance, f"CREATE DATABASE {name} OWNER {OWNER_ROLE}")
+    with application(instance, environment, name) as app:
+        with app.app_context():
+            flask_migrate.upgrade()
+            db.engine.dispose()
+        yield name
+
+
+@pytest.fixture
+def trail(instance, environment, template) -> Iterator[Trail]:
+    copy = f"CREATE DATABASE {NAME} TEMPLATE {template} OWNER {OWNER_ROLE}"
+    documented.execute(instance, copy)
+    with (
+        application(instance, environment, NAME) as app,
+        closing(documented.superuser(instance, NAME)) as session,
+    ):
+        yield Trail(instance, app, session)
 
 
 class TestMigration:
