@@ -31,6 +31,7 @@ from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
+from app.tenants.models import Tenant
 from tests import factories
 from tests.document import operation_of
 from tests.inbox.sending import Sender
@@ -169,6 +170,23 @@ class Api:
 def api(app: Flask) -> Api:
     """``api.get(path, token=…)`` and so on."""
     return Api(app)
+
+
+@pytest.fixture
+def tenant(app: Flask) -> Tenant:
+    return factories.create_tenant()
+
+
+@pytest.fixture
+def owner(tenant: Tenant) -> str:
+    """The token of an owner of ``tenant``."""
+    return factories.create_member(tenant, role="owner")[2]
+
+
+@pytest.fixture
+def admin(tenant: Tenant) -> str:
+    """The token of an admin of ``tenant``."""
+    return factories.create_member(tenant, role="admin")[2]
 
 
 @pytest.fixture

@@ -23,16 +23,6 @@ from tests.factories import (
 PATH = "/v1/api-keys"
 
 
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
-def owner(tenant):
-    return create_member(tenant, role="owner")[2]
-
-
 def make(api, token, *permissions, path=PATH, **values):
     body = {"name": "billing handler", "permissions": list(permissions), **values}
     return api.post(path, token=token, json=body)

@@ -41,11 +41,6 @@ def entries(api, path, token, **query):
 
 
 @pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
 def token(tenant):
     return create_member(tenant, role="owner")[2]
 

@@ -29,16 +29,10 @@ from tests.custom_fields.fields import (
 from tests.database import execute
 from tests.factories import (
     create_member,
-    create_tenant,
     create_user,
     platform_token,
     platform_transaction,
 )
-
-
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
 
 
 @pytest.fixture

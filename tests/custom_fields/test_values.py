@@ -9,11 +9,6 @@ from tests.factories import create_member, create_tenant, create_user, platform_
 
 
 @pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
 def token(tenant):
     return create_member(tenant)[2]
 

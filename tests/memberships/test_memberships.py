@@ -17,21 +17,6 @@ from tests.factories import (
 PATH = "/v1/memberships/tenant"
 
 
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
-def owner(tenant):
-    return create_member(tenant, role="owner")[2]
-
-
-@pytest.fixture
-def admin(tenant):
-    return create_member(tenant, role="admin")[2]
-
-
 def refusal(answer):
     return answer.status_code, answer.get_json().get("code")
 

@@ -5,13 +5,8 @@ import pytest
 from app.memberships.models import Membership
 from app.users.models import User
 from tests.database import row
-from tests.factories import create_limits, create_member, create_tenant, limit_flag, user_token
+from tests.factories import create_limits, create_member, limit_flag, user_token
 from tests.scim.directory import Directory, create_connection, replace
-
-
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
 
 
 @pytest.fixture

@@ -6,17 +6,12 @@ import pytest
 
 from tests.concurrency import at_once
 from tests.custom_fields.fields import build_index, create_field, index_rows, run_jobs, wrong_rows
-from tests.factories import create_member, create_tenant, platform_token
+from tests.factories import create_tenant, platform_token
 
 
 @pytest.fixture
 def tenant(app):
     return create_tenant(meta_data={"segment": "smb", "deep": {"a": 1}})
-
-
-@pytest.fixture
-def admin(tenant):
-    return create_member(tenant, role="admin")[2]
 
 
 @pytest.fixture

@@ -19,11 +19,6 @@ from tests.messages import sent_messages
 
 
 @pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
 def token(tenant):
     return create_member(tenant, role="admin")[2]
 

@@ -6,17 +6,7 @@ from functools import partial
 import pytest
 
 from tests.concurrency import at_once
-from tests.factories import create_member, create_tenant, create_user, platform_token
-
-
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
-def admin(tenant):
-    return create_member(tenant, role="admin")[2]
+from tests.factories import create_user, platform_token
 
 
 def patch(api, user, token, patches, **options):
