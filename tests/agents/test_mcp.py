@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -38,12 +37,12 @@ def over_stdio(app, environment):
     return ask
 
 
-@pytest.fixture
-def url(app, environment, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def url(app, environment, tmp_path_factory) -> Iterator[str]:
     """A server over HTTP."""
     port = free_port()
     command = [*FLASK, "--http", "--port", str(port)]
-    with running(command, environ=environment, log=tmp_path / "mcp.log"):
+    with running(command, environ=environment, log=tmp_path_factory.mktemp("mcp") / "log"):
         wait_until(lambda: answers(port, "/mcp") is not None)
         yield f"http://{HOST}:{port}/mcp"
 
