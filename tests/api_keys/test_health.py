@@ -1,7 +1,5 @@
 """The keys that expire soon, in /metrics."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from app.core.clock import utcnow

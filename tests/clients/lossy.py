@@ -1,7 +1,5 @@
 """A server in front of the service that loses the first answers."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Iterator

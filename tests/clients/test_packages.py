@@ -3,8 +3,6 @@
 Its blocks are the programs that run here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ They are read from beside this file, or from the folder named by ``CONFORMANCE_D
 verdicts on which the providers' own packages differ, and Kinde's body that is a JWT.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ They are read from ``tests/conformance/webhooks``, or from the folder named by
 ``CONFORMANCE_DIR`` (that folder itself, or ``webhooks`` inside it).
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

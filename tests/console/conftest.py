@@ -1,7 +1,5 @@
 """Browsers that are signed in to the console, without a real browser."""
 
-from __future__ import annotations
-
 from functools import partialmethod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What attackers try on every page and every form: scripts, forged requests, frames, foreign ids."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

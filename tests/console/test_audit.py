@@ -1,7 +1,5 @@
 """Every action of the console leaves an audit row that names the person who acted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The console in Debian's Chromium: every page, both colour schemes, two widths, the keyboard."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Custom fields in the console: their order, their indexes, archiving and deleting."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Signing in by OpenID Connect, with a certified provider program of npm."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

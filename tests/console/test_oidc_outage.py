@@ -1,7 +1,5 @@
 """Signing in with a provider that does not answer, and what is sent to it."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

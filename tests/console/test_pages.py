@@ -1,7 +1,5 @@
 """The pages: who sees what, forms and their errors, lists, and what tenants typed."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import re

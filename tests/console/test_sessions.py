@@ -1,7 +1,5 @@
 """Signing in and out, and what attackers try."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """One row of each kind, and the addresses of all pages that can be read."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

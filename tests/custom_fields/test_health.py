@@ -1,7 +1,5 @@
 """Select fields without options, in flask doctor."""
 
-from __future__ import annotations
-
 from app.core.health import SHOWN
 from tests.cli.test_doctor import examine
 from tests.custom_fields.fields import create_field

@@ -1,7 +1,5 @@
 """The pages of the documentation, with their code blocks, links and headings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples of the documentation, run page by page against one running `flask dev`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

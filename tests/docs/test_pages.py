@@ -1,7 +1,5 @@
 """What holds for every page: its length, its links, its blocks that are not run."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import logging

@@ -1,7 +1,5 @@
 """The programs of the guides do what their pages say."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """docs/reference/source-code.md names only what exists."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The e-mail lists over HTTP, and who may read them."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import pytest

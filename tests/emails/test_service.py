@@ -1,7 +1,5 @@
 """What e-mail events leave: facts, states that only rise, suppressions that the latest word decides."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What the tests of events share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from jsonschema import Draft202012Validator

@@ -1,7 +1,5 @@
 """Every action of the audit trail is an event or internal, and every event is described."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """``flask events``."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """The events of limits, temporary grants and trials, as the tenant reads them."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.clock import rfc3339, utcnow

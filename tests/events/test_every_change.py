@@ -1,7 +1,5 @@
 """Every endpoint that changes something leaves its events, as the document describes them."""
 
-from __future__ import annotations
-
 from app.audit.models import AuditEvent
 from app.audit.outbox import EVENT_TYPES
 from tests.changes import changes, make_world, prepare

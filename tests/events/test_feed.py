@@ -1,7 +1,5 @@
 """/v1/events."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.actors import SYSTEM_IDP

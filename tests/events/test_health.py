@@ -1,7 +1,5 @@
 """Events that wait for a position, in /metrics and flask doctor."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from app.core.clock import utcnow

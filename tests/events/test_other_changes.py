@@ -1,7 +1,5 @@
 """Events of changes that no request makes: by providers' events, by jobs and by counting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

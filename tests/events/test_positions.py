@@ -1,7 +1,5 @@
 """Positions: given after the commit, without gaps, by one process at a time."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 

@@ -5,8 +5,6 @@ clock and gives the events that the provider would send, with its ids, times and
 the world holds in the end is what the rows have to show.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -53,7 +51,7 @@ class Place:
 class World:
     """One provider's truth, and the events it sent so far."""
 
-    provider: Provider
+    provider: "Provider"
     random: random.Random
     now: datetime = datetime(2026, 1, 5, 9, tzinfo=UTC)
     organizations: dict[str, Organization] = field(default_factory=dict)

@@ -1,7 +1,5 @@
 """Delivering histories in any order, and looking at what they leave."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -3,8 +3,6 @@
 ``python -m tests.faults order`` is the long form: two hundred orders for each provider.
 """
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """An identity event may end a tenant's last owner, which is audited, also beside other changes."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any

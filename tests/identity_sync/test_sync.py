@@ -1,7 +1,5 @@
 """From identity events to tenants, users and memberships."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

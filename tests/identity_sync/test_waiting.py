@@ -1,7 +1,5 @@
 """GET /v1/identity/waiting and ``flask memberships waiting``."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

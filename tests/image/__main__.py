@@ -4,8 +4,6 @@ Executes each instruction of the Dockerfile, and each command and health check o
 without Docker. Needs root, debootstrap, and a mirror of Debian. Takes some three minutes.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

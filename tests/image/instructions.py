@@ -1,7 +1,5 @@
 """The instructions of the Dockerfile, and the processes of compose.yaml."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import dataclass, field

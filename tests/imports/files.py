@@ -1,7 +1,5 @@
 """Files of JSON Lines, and importing them as a worker does."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from uuid import UUID

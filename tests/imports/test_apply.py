@@ -1,7 +1,5 @@
 """What lines do to tenants, users, memberships, subscriptions and overrides."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """``flask import``, ``flask imports`` and ``flask export``."""
 
-from __future__ import annotations
-
 import json
 import random
 import stat

@@ -1,7 +1,5 @@
 """From bytes to lines and sets."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.imports.lines import MAX_LINE, MAX_SET_BLANK, sets, split

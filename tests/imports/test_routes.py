@@ -1,7 +1,5 @@
 """/v1/imports."""
 
-from __future__ import annotations
-
 from gzip import compress
 
 import pytest

@@ -1,7 +1,5 @@
 """Imports that are interrupted, that compete, that fail, and that are old."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import partial
 from uuid import UUID

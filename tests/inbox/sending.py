@@ -1,7 +1,5 @@
 """Posting events as providers do, and applying them as a worker does."""
 
-from __future__ import annotations
-
 import json
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Confirming a subscription of SNS: only there, and again if it fails."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The operators' view of the inbox."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.audit.models import AuditEvent

@@ -1,7 +1,5 @@
 """The inbox in /metrics."""
 
-from __future__ import annotations
-
 from app.inbox.models import WebhookEvent
 from tests.factories import save
 from tests.operations.test_metrics import samples

@@ -1,7 +1,5 @@
 """Applying the inbox: each event once, with retries, and no event stops the others."""
 
-from __future__ import annotations
-
 import threading
 import time
 from datetime import timedelta

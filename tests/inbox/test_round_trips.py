@@ -4,8 +4,6 @@ Each message is a round trip. BEGIN travels with the claim of the event. A job l
 no event is left: two messages for each job, not for each event.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

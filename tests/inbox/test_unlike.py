@@ -1,7 +1,5 @@
 """Events unlike the providers' samples: each adapter says of them that they are unwanted or unreadable."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plans without a preset, and trials that no job has ended, in /metrics and flask doctor."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.clock import utcnow

@@ -1,7 +1,5 @@
 """A person whose every trace carries a canary, left by requests and by webhooks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.auth import sessions

@@ -1,7 +1,5 @@
 """What another transaction writes about a person while an erasure runs is erased too."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """A tenant whose time has come: nothing of it is left, everything else is."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from uuid import uuid4
 

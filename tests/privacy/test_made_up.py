@@ -1,7 +1,5 @@
 """Erasing a person whom a tenant made up changes nothing but what is stored about that person."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.audit.models import AuditEvent

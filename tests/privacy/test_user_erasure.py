@@ -1,7 +1,5 @@
 """``DELETE /v1/users/{id}``: one user of one tenant is erased, nobody else."""
 
-from __future__ import annotations
-
 import psycopg2
 import pytest
 from sqlalchemy import Engine, func, select

@@ -1,7 +1,5 @@
 """``POST /v1/users/{id}/export``: what is stored about one user of one tenant."""
 
-from __future__ import annotations
-
 import pytest
 
 from app.core.clock import utcnow

@@ -1,7 +1,5 @@
 """A directory as tests use it: a connection's token, and requests as the protocol has them."""
 
-from __future__ import annotations
-
 import json
 from functools import partialmethod
 from typing import Any

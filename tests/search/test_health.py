@@ -1,7 +1,5 @@
 """Terms that are being built, in flask doctor."""
 
-from __future__ import annotations
-
 from app.core.db.transactions import transaction
 from app.search import builder
 from app.search.models import EntityType

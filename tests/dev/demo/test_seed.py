@@ -5,10 +5,13 @@ import json
 import pytest
 
 from app import create_app
+from app.auth.permissions import Role
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests import database
 from tests.factories import platform_token
+
+KEYS = ["tenant_id", "slug", "idp_org_id", "subscription_id", "field_id", "override_id", "users"]
 
 
 def invoke(app, *words: str):
@@ -35,23 +38,9 @@ class TestSeed:
         assert list(demo) == ["platform_token", "tenants"]
         assert [tenant["slug"] for tenant in demo["tenants"]] == ["acme", "globex"]
         for tenant in demo["tenants"]:
-            assert list(tenant) == [
-                "tenant_id",
-                "slug",
-                "idp_org_id",
-                "subscription_id",
-                "field_id",
-                "override_id",
-                "users",
-            ]
+            assert list(tenant) == KEYS
             assert all(tenant.values())
-            assert [user["role"] for user in tenant["users"]] == [
-                "owner",
-                "admin",
-                "billing",
-                "member",
-                "viewer",
-            ]
+            assert [user["role"] for user in tenant["users"]] == list(Role)
             assert all(list(u) == ["id", "role", "membership_id", "token"] for u in tenant["users"])
 
     def test_says_the_same_again_and_changes_nothing(self, app, demo, acme):

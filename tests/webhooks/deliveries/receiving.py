@@ -1,7 +1,5 @@
 """A receiver of webhooks on a real HTTP server, and a sender in a thread."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """Sequencers and senders that are frozen (SIGSTOP) while others run, and continue later."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Endpoints that fail, in the findings."""
 
-from __future__ import annotations
-
 from tests import database
 from tests.factories import create_tenant, create_webhook_endpoint, platform_token
 from tests.operations.test_state import findings

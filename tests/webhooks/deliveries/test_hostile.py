@@ -1,7 +1,5 @@
 """What a tenant, or a receiver, may try against the sender."""
 
-from __future__ import annotations
-
 import gzip
 import socket
 import threading

@@ -3,8 +3,6 @@
 ``tests/package-lock.json`` pins the packages. They are installed once, into pytest's cache.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Deliveries as receivers see them, verified by the public libraries."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

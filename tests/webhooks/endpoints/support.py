@@ -1,7 +1,5 @@
 """What the tests of webhook endpoints share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.factories import create_member, platform_token

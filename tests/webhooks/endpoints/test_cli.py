@@ -1,7 +1,5 @@
 """``flask webhook-endpoints``, and what ``flask doctor`` and ``/metrics`` say of deliveries."""
 
-from __future__ import annotations
-
 import json
 
 from cryptography.fernet import Fernet

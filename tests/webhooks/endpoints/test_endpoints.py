@@ -1,7 +1,5 @@
 """/v1/webhook-endpoints."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The stored secrets in flask doctor."""
 
-from __future__ import annotations
-
 import pytest
 from cryptography.fernet import Fernet
 
