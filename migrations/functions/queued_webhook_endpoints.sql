@@ -1,6 +1,6 @@
 -- List the webhook endpoints that have unfinished deliveries. It finds them one by one in the index.
 --
--- Called by: app/webhooks/deliveries/statements.py, app/operations/service.py
+-- Called by: app/webhooks/deliveries/statements.py, app/webhooks/deliveries/health.py
 CREATE OR REPLACE FUNCTION queued_webhook_endpoints() RETURNS TABLE (tenant_id uuid, endpoint_id uuid)
 LANGUAGE sql STABLE AS $$
     WITH RECURSIVE queued AS (
