@@ -18,6 +18,13 @@ from tests.audit.test_history import add_row
 from tests.database import platform_transaction
 from tests.factories import create_preset, create_tenant, save
 
+TAIL = """
+import signal
+from flask.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+main()
+"""
+
 
 @pytest.fixture
 def run(app):
@@ -88,7 +95,7 @@ class TestTail:
 
     def test_prints_a_line_for_each_and_ends_cleanly(self, app, environment):
         add_row(None, "first\x1b[2J")
-        command = [sys.executable, "-m", "flask", "--app", "wsgi", "audit", "tail"]
+        command = [sys.executable, "-c", TAIL, "--app", "wsgi", "audit", "tail"]
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
