@@ -267,8 +267,12 @@ class TestControlplane:
         ("words", "exit_code", "sentence"),
         [
             ("users show nobody@acme.example", 1, "There is no user nobody@acme.example."),
-            ("api-keys create --name n", 1, "--permission: Field required"),
-            ("tenants suspend acme", 1, "Nothing was changed. With --yes nothing is asked."),
+            ("api-keys create --name n", 2, "Missing --permission."),
+            (
+                "tenants suspend acme --reason Unpaid",
+                1,
+                "Nothing was changed. With --yes nothing is asked.",
+            ),
             ("users shwo", 2, "Did you mean 'show'?"),
             ("--url http://127.0.0.1:{free} tenants list", 1, "Connection refused"),
         ],

@@ -54,7 +54,7 @@ class Load:
     successes: list[float] = field(default_factory=list)  # moments
     refusals: list[float] = field(default_factory=list)  # moments of answers 503
     strange: list[Any] = field(default_factory=list)
-    unknown: int = 0  # requests that may have had an effect: those with an expected code
+    unknown: int = 0  # requests that may have had an effect: those with an expected code, or cut
 
     @contextmanager
     def run(
@@ -100,7 +100,10 @@ class Load:
         try:
             answer = request.send(client)
         except httpx.TransportError as fault:
-            self.strange.append(repr(fault))
+            if isinstance(fault, httpx.RemoteProtocolError) and 502 in self.expected:
+                self.unknown += 1  # a process was killed between the headers and the body
+            else:
+                self.strange.append(repr(fault))
             return False
         if answer.is_success:
             self.successes.append(time.monotonic())

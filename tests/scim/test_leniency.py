@@ -23,7 +23,7 @@ def ada(directory):
 
 
 class TestFilters:
-    def test_with_as_many_as_are_allowed_take_under_50_ms(self, directory):
+    def test_with_as_many_as_are_allowed_take_little_time(self, directory):
         scim_filter = " and ".join(['not (emails[value ew " eq "])'] * 25)
         directory.find(scim_filter)
 
@@ -33,7 +33,7 @@ class TestFilters:
             directory.find(scim_filter)
             spent.append(time.process_time() - started)
 
-        assert min(spent) < 0.05
+        assert min(spent) < 0.2  # 0.03 on a quiet machine; without the bound it was seconds
 
     @pytest.mark.parametrize("at", ["/Users", "/Groups"])
     @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
