@@ -50,12 +50,13 @@ def bind(app: Flask) -> None:
 @contextmanager
 def bound(app: Flask) -> Iterator[None]:
     """Create in this application's database while the block runs, then where it was before."""
-    before = _app
+    before = globals().get("_app")  # none where a proof runs as a command
     bind(app)
     try:
         yield
     finally:
-        bind(before)
+        if before is not None:
+            bind(before)
 
 
 def save(model: Any, **values: Any) -> Any:
