@@ -129,7 +129,7 @@ def make_reachable(_: Any, case: Any, kwargs: Any) -> None:
         del headers[PRECONDITION]
 
 
-@schemathesis.serializer("application/x-ndjson")
+@schemathesis.serializer("application/x-ndjson", "text/plain", "application/octet-stream")
 def as_bytes(_: Any, value: Any) -> bytes:
     """JSON Lines are any bytes: each line that is none is reported, not refused."""
     return value.data if isinstance(value, Binary) else str(value).encode()
