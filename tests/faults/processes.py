@@ -155,6 +155,14 @@ def _prove(
     _check_rate(report)
 
 
+def _whole(send: Callable[[], httpx.Response]) -> httpx.Response:
+    """The answer; 502 for one that was cut, because its process was killed after the headers."""
+    try:
+        return send()
+    except httpx.RemoteProtocolError:
+        return httpx.Response(502)
+
+
 def _consume(url: str, key: str, name: str) -> int:
     """Use one unit after the other until the limit is reached; how many were acknowledged."""
     with httpx.Client(
@@ -162,7 +170,8 @@ def _consume(url: str, key: str, name: str) -> int:
     ) as client:
         for number in range(sys.maxsize):
             body = {"feature": "calls", "amount": 1, "idempotency_key": f"{name}-{number}"}
-            while (answer := client.post("/v1/usage/consume", json=body)).status_code != 200:
+            post = partial(client.post, "/v1/usage/consume", json=body)
+            while (answer := _whole(post)).status_code != 200:
                 if answer.status_code == 409:
                     assert answer.json()["code"] == "limit_reached"
                     return number
@@ -178,7 +187,7 @@ def _hammer(url: str, key: str, report: Report, ends: float) -> None:
     ) as client:
         while time.monotonic() < ends:
             window = int(time.time()) // WINDOW
-            answer = client.get("/v1/users?limit=1")
+            answer = _whole(partial(client.get, "/v1/users?limit=1"))
             assert answer.status_code in (200, 429, 503, *GATEWAY), answer.text
             with COUNTING:
                 report.sent[window] += 1
