@@ -24,9 +24,9 @@ def render(operations: Sequence[Operation]) -> str:
 
 
 def line_of(operation: Operation) -> str:
-    """Method and path, permission, and the first part of the summary."""
+    """Method and path, permission, and the first clause of the summary."""
     permission = f"`{operation.permission}`" if operation.permission else "public"
-    summary = re.split("[;:] ", operation.summary)[0]
+    summary = re.split(r"[;:,] | \(", operation.summary)[0]
     return f"- `{operation.method.upper()} {operation.path}` ({permission}) {summary}"
 
 

@@ -22,7 +22,10 @@ def render(document: dict[str, Json]) -> str:
     }
     parts: list[str] = []
     for status, listed in groupby(sorted(found), key=lambda one: one[0]):
-        lines = [f"- `{code}`: {detail}" for _, code, detail in listed]
+        lines = [
+            f"- {', '.join(f'`{code}`' for _, code, _ in same)}: {detail}"
+            for detail, same in groupby(listed, key=lambda one: one[2])
+        ]
         parts += [f"## {status}", "\n".join(lines)]
     return page("Error codes", INTRODUCTION, *parts)
 
