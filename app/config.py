@@ -210,7 +210,7 @@ class Config:
         " `https://app.example.com`; none if unset",
     )
     metrics_token: str = _setting(
-        parse_text, "", "bearer token that `/metrics` asks for; open to everybody if unset"
+        parse_text, "", "bearer token that `/metrics` requires; without it `/metrics` is public"
     )
     log_level: str = _setting(
         parse_log_level, "INFO", "DEBUG, INFO, WARNING or ERROR; by default WARNING in `flask dev`"

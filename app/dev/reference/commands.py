@@ -13,18 +13,18 @@ from app.dev.reference.markdown import page
 INTRODUCTION = """\
 `flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
 
-Most commands are generated from the operations of the OpenAPI document, with an option for each parameter and each field of the body, and have the rights of the platform. `--body FILE` takes a whole body in JSON. An option for a list or an object is repeated for each item (`--permission users:read --permission users:write`, `--header Name=value`). Other values that are not text are JSON.
+Most commands are generated from the operations of the OpenAPI document, with an option for each parameter and each field of the body, and have the rights of the platform. `--body FILE` takes a whole body in JSON. An option for a list or an object is repeated for each item (`--permission users:read --permission users:write`). Other values that are not text are JSON.
 
 - A tenant is named by its slug, id or `idp_org_id`, a user by the e-mail address, id or `idp_user_id`, a membership by its id or the member's e-mail address, a plan by its name, a subscription by the provider's id, an override by the flag's key and `--tenant`.
-- A time is a date, a time (UTC without an offset) or a span such as `14d`, `2w`, `12h`, `30m`. A span is counted from now on, and back from now in a filter; `+` and `-` decide it.
-- A list prints one page, of `--limit` rows, after `--cursor`. `--all` reads all pages. `--order` is `created_at` or `-created_at`; `--created-after`, `--created-before` and `--updated-after` select by time.
-- `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line, so that `grep` works, or a block of lines on a terminal that is too narrow.
-- A command that deletes, revokes, erases or suspends first asks. `--yes` answers.
+- A time is a date, a time (UTC without an offset) or a span such as `14d`, `2w`, `12h`, `30m`. A span leads into the future, and in a filter into the past, unless it has `+` or `-`.
+- A list prints one page, of `--limit` rows, after `--cursor`. `--all` reads all pages. `--order`, `--created-after`, `--created-before` and `--updated-after` are the API's [parameters](../concepts/requests.md#answers).
+- `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line, or a block of lines on a narrow terminal.
+- A command that deletes, revokes, erases or suspends asks first. `--yes` skips the question.
 - `eval "$(_FLASK_COMPLETE=bash_source flask)"` completes commands, options and values in bash (also `zsh_source` and `fish_source`).
 
-`controlplane` of the [Python client](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token: `controlplane users list` is `flask users list`.
+[`controlplane`](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token.
 
-`flask db upgrade` runs the migrations. `flask db downgrade` does not ask, and removes what the newer tables and columns hold."""
+`flask db upgrade` runs the migrations. `flask db downgrade` removes the newer tables and columns with their data, without a question."""
 
 
 def render(app: Flask, commands: Sequence[click.Command]) -> str:

@@ -10,7 +10,7 @@ from app.dev.reference.markdown import page
 INTRODUCTION = """\
 The service reads its settings from the environment and checks them at start. One message lists all errors. Defaults are in brackets. Without `DATABASE_URL` it uses the private PostgreSQL and Redis and the development keys under `INSTANCE_DIR`.
 
-`PORT` (8000) is gunicorn's: where it is set, the server listens on all addresses (`0.0.0.0`). Then let only the proxy reach the port, because with `TRUSTED_PROXIES` whoever reaches it can choose their address. `PROMETHEUS_MULTIPROC_DIR` (a temporary folder) is the metrics library's. `WEB_CONCURRENCY` has no effect: use `WEB_PROCESSES`. [Rate limits](../operations/running.md#rate-limits) shows their forms."""
+`PORT` (8000) is gunicorn's: where it is set, the server listens on all addresses (`0.0.0.0`). Then let only the proxy reach the port, because with `TRUSTED_PROXIES` any client that reaches it can choose its address. `PROMETHEUS_MULTIPROC_DIR` (a temporary folder) is a variable of the metrics library. `WEB_CONCURRENCY` has no effect: use `WEB_PROCESSES`. [Rate limits](../operations/running.md#rate-limits) describes the form of `RATELIMIT_…`."""
 
 
 def render(settings: Mapping[str, Field[object]]) -> str:
