@@ -1,11 +1,11 @@
-"""The includes ``tenant`` and ``history`` of many resources; ``actor_name`` of the audit trail."""
+"""The includes ``tenant`` and ``history`` of many resources; names of the audit trail."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy import ARRAY, bindparam, func, select, true
 
-from app.audit import history, schemas
+from app.audit import names, schemas
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission
 from app.core.db.statements import Statement
@@ -124,7 +124,17 @@ HISTORY = related_lists(
 ACTORS_NAME = related(
     "actor_name",
     Str(metadata=schemas.ACTOR_NAME),
-    by_id("audit_events.find_actor_names", AuditEvent.id, history.ACTOR_NAME),
+    by_id("audit_events.find_actor_names", AuditEvent.id, names.ACTOR_NAME),
     lambda row: row.id,
     column="actor_name",
+)
+TARGETS_NAME = related(
+    "target_name",
+    Str(
+        description="The name, key or address of the changed row, and of a membership that of its"
+        " user; empty for a row that was deleted, or of another type."
+    ),
+    by_id("audit_events.find_target_names", AuditEvent.id, names.TARGET_NAME),
+    lambda row: row.id,
+    column="target_name",
 )

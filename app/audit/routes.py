@@ -10,7 +10,7 @@ from flask import Response, request
 
 from app.audit import history, service
 from app.audit.csv_text import as_csv
-from app.audit.includes import ACTORS_NAME, TENANT
+from app.audit.includes import ACTORS_NAME, TARGETS_NAME, TENANT
 from app.audit.schemas import (
     AuditCsvQuerySchema,
     AuditEventSchema,
@@ -28,7 +28,7 @@ from app.core.json_text import Json
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
 )
-INCLUDES = (TENANT, ACTORS_NAME)
+INCLUDES = (TENANT, ACTORS_NAME, TARGETS_NAME)
 CSV = {
     "description": "One line for each change, below a line of the columns' names.",
     "headers": {

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from typing import TypeAlias
 
 import psycopg2
 from flask import Blueprint, Response, g, make_response, render_template, request, url_for
-from markupsafe import Markup
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.console import access
+from app.console import access, words
 from app.console.api import Answer, Refused, get_tenant
 from app.console.assets import asset_url
 from app.console.navigation import navigation, tenant_tabs
 from app.core.errors import AppError, DatabaseUnavailable
 from app.core.http.endpoint import Guarded, guarded
-from app.core.json_text import Json
 
 console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
 console.before_request(access.admit)
@@ -84,9 +80,10 @@ def _shared() -> dict[str, object]:
         "tenant_tabs": tenant_tabs,
         "take_notice": _take_notice,
         "new_form_key": lambda: secrets.token_urlsafe(16),
-        "moment": moment,
-        "pretty": pretty,
-        "differences": differences,
+        "words": words,
+        "moment": words.moment,
+        "pretty": words.pretty,
+        "differences": words.differences,
         "is_fragment": "HX-Request" in request.headers,
     }
 
@@ -95,26 +92,6 @@ def _take_notice() -> str:
     notice = access.take_notice()
     g.notice_is_shown = bool(notice)
     return notice
-
-
-def moment(text: str | None, *, empty: str = "–") -> Markup:
-    """A time in UTC; the script shows it in the reader's zone, with UTC as the tool tip."""
-    if not text:
-        return Markup('<span class="quiet">{}</span>').format(empty)
-    shown = datetime.fromisoformat(text).strftime("%Y-%m-%d %H:%M UTC")
-    return Markup('<time datetime="{0}" title="{1}">{1}</time>').format(text, shown)
-
-
-def pretty(value: Json) -> str:
-    """A JSON value on as many lines as it needs; texts as they are."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def differences(event: Json) -> list[tuple[str, Json, Json]]:
-    """Each field that an audit event changes: its name, and the values before and after."""
-    before, after = event["before"], event["after"]
-    names = [*before, *(name for name in after if name not in before)]
-    return [(name, before.get(name), after.get(name)) for name in names]
 
 
 def _refused(error: Refused) -> Response:

@@ -38,7 +38,7 @@ class Field:
     label: str
     kind: str = "text"
     help: str = ""
-    choices: Choices = ()
+    choices: Choices | Callable[[], Choices] = ()  # a function is called where they are shown
     is_required: bool = False
     is_nullable: bool = False  # an empty input is null, otherwise an empty text
 
@@ -58,13 +58,17 @@ class Field:
             case "number":
                 return _number(text, float)
             case "datetime-local":
-                return text if text.endswith("Z") else f"{text}Z"
+                return text if text.endswith(("Z", "+00:00")) else f"{text}Z"
             case "json":
                 try:
                     return json.loads(text)
                 except (ValueError, RecursionError) as fault:
                     raise ValueError(f"This is no JSON: {fault}") from None
         return text
+
+    def options(self) -> Choices:
+        """The choices to show."""
+        return self.choices() if callable(self.choices) else self.choices
 
     def is_unchanged(self, form: Sent, value: Json) -> bool:
         """Whether the input was sent as ``value`` is shown."""
@@ -116,7 +120,7 @@ class Form:
     values: Values = field(default_factory=dict)  # they take precedence over those of the row
     version: str = ""  # the ETag of what is shown
     submit: str = "Save"
-    intro: str = ""
+    intro: str | Callable[[], str] = ""  # a function is called where it is shown
     is_dangerous: bool = False
     confirmation: str = ""  # what has to be typed
     back: str = ""  # where Cancel leads; by default to the page above, from /x/edit to /x

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from flask import g, request, url_for
 
 from app.auth.permissions import Permission
+from app.console import api
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Link:
     label: str
     url: str
     is_current: bool
+    count: int | None = None  # of what the page lists
 
 
 # Endpoint, label, permission. They are the platform's pages, and show rows of every tenant.
@@ -45,6 +47,16 @@ TENANT = (
     ("list_connections", "SCIM", Permission.SCIM_READ),
     ("list_audit", "Audit", Permission.AUDIT_READ),
 )
+# A page of a tenant -> the number that its tab shows, of the tenant's counts.
+COUNTS = {
+    "list_members": "active_members",
+    "list_users": "active_users",
+    "list_subscriptions": "open_subscriptions",
+    "list_flags": "overrides",
+    "list_fields": "custom_fields",
+    "list_api_keys": "api_keys",
+    "list_endpoints": "webhook_endpoints",
+}
 # A part of the name of a page -> the list it belongs to; the first part that fits counts.
 PARTS = {
     "assign_plan": "show_tenant",
@@ -87,9 +99,16 @@ def navigation() -> list[Link]:
 
 
 def tenant_tabs(tenant_id: object) -> list[Link]:
+    """The pages of a tenant, with how much each has."""
     current = _current()
+    counts = api.get_once(f"/v1/tenants/{tenant_id}/counts").data
     return [
-        Link(label, url_for(f"console.{name}", tenant_id=tenant_id), name == current)
+        Link(
+            label,
+            url_for(f"console.{name}", tenant_id=tenant_id),
+            name == current,
+            counts.get(COUNTS.get(name)),
+        )
         for name, label, permission in TENANT
         if g.session.can(permission)
     ]

@@ -18,6 +18,7 @@ from tests.factories import (
     create_preset,
     create_tenant,
     create_user,
+    create_webhook_endpoint,
     platform_token,
 )
 from tests.scim.directory import create_connection
@@ -154,3 +155,43 @@ class TestActorName:
 
         assert self.names(api, tenant, token, *keys) == ["key 0", "", ""]
         assert self.names(api, tenant, platform_token(), *keys) == ["key 0", "key 1", "key 2"]
+
+
+class TestTargetName:
+    def test_names_what_was_changed(self, api, tenant, token):
+        user, membership, _ = create_member(tenant, "viewer", first_name="Ada", email="a@a.example")
+        override = create_override(tenant, create_preset(), "theme", "dark")
+        connection, _ = create_connection(tenant, name="Okta")
+        targets = {
+            "user": (user.id, "Ada"),
+            "membership": (membership.id, "Ada"),
+            "override": (override.id, "theme"),
+            "scim_connection": (connection.id, "Okta"),
+            "tenant": (tenant.id, tenant.name),
+            "limit": ("api-calls", ""),
+        }
+        actions = {"limit": "limit.warning", "scim_connection": "scim_connection.updated"}
+        for kind, (target_id, _) in targets.items():
+            add_row(tenant, target_id, action=actions.get(kind, f"{kind}.updated"))
+
+        for asking in (token, platform_token()):
+            query = {"include": "target_name", "order": "-created_at", "limit": len(targets)}
+            answer = api.get("/v1/audit-events", token=asking, query_string=query)
+            found = [one["target_name"] for one in answer.get_json()["data"]]
+
+            assert found[::-1] == [name for _, name in targets.values()]
+
+    def test_shows_nothing_of_another_tenant(self, api, tenant, token):
+        other = create_tenant()
+        user, membership, _ = create_member(other, "viewer", first_name="Ada")
+        connection, _ = create_connection(other, name="Okta")
+        add_row(tenant, user.id)
+        add_row(tenant, membership.id, action="membership.updated")
+        add_row(tenant, connection.id, action="scim_connection.updated")
+        endpoint = create_webhook_endpoint(other.id)
+        add_row(tenant, endpoint.id, action="webhook_endpoint.updated")
+
+        query = {"include": "target_name", "order": "-created_at", "limit": 4}
+        answer = api.get("/v1/audit-events", token=token, query_string=query)
+
+        assert [one["target_name"] for one in answer.get_json()["data"]] == [""] * 4

@@ -17,10 +17,16 @@ def slug_of(tenant_id: UUID) -> str:
     return slug
 
 
-def recent_history(path: str) -> Json:
-    """The last changes of a row, newest first; None where the person may not read them."""
-    found = api.find(f"{path}/history", limit=RECENT, order="-created_at")
+def recent_changes(**filters: object) -> Json:
+    """The last changes that the filters choose, newest first; None where they may not be read."""
+    query = {"include": "actor_name,target_name", "limit": RECENT, "order": "-created_at"}
+    found = api.find("/v1/audit-events", **query, **filters)
     return None if found is None else found.data
+
+
+def recent_history(path: str) -> Json:
+    """The last changes of the row at ``path``, as :func:`recent_changes`."""
+    return recent_changes(target_id=path.rpartition("/")[2])
 
 
 def secret_page(

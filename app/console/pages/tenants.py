@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from flask import url_for
 
-from app.console import api
+from app.auth.permissions import Permission
+from app.console import api, words
+from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, moment_field
+from app.console.forms import Field, Form, choices, moment_field
 from app.console.lists import Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import recent_history, slug_of
+from app.console.pages.common import recent_changes, slug_of
+from app.core.json_text import Json
 
 FILTERS = (
     Filter("slug", "Slug"),
@@ -41,6 +45,17 @@ SUSPENSION_REASON = Field(
     is_required=True,
 )
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
+EXTENSIONS = (7, 14, 30)  # days
+NEAR_END = 0.8  # the used share of a limit that the tenant's page shows
+PLAN_NAME = Field(
+    "plan_name",
+    "Plan",
+    "select",
+    choices=lambda: choices(
+        *(each["name"] for each in api.get("/v1/billing/plans", limit=100).data)
+    ),
+    is_required=True,
+)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 
@@ -63,21 +78,46 @@ def create_tenant() -> Shown:
 
 @page("/tenants/<uuid:tenant_id>")
 def show_tenant(tenant_id: UUID) -> Shown:
+    """Show a tenant: its plan and why, what wants attention, its data and its last changes."""
     path = f"{PATH}/{tenant_id}"
-    tenant = api.get(path, include="suspension_reason").data
+    limits = ",limits" if current_session().can(Permission.USAGE_READ) else ""
+    tenant = api.get(path, include=f"suspension_reason{limits}").data
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
+    endpoints = api.find("/v1/webhook-endpoints", tenant_id=tenant_id, include="failing_since")
     return render(
         "tenant",
         tenant["name"],
         tenant=tenant,
         plan=plan and plan.data,
+        assignment=_assignment(tenant_id, plan.data) if plan else None,
+        limits=[each for each in tenant.get("limits", ()) if _is_near_end(each)],
+        endpoints=[each for each in endpoints.data if _is_failing(each)] if endpoints else (),
         deletion=deletion and deletion.data,
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
-        counts=api.get(f"{path}/counts").data,
-        history=recent_history(path),
+        counts=api.get_once(f"{path}/counts").data,
+        history=recent_changes(tenant_id=tenant_id),
     )
+
+
+def _assignment(tenant_id: UUID, plan: Json) -> Json:
+    """The assigned plan that decides, who assigned it, and later ends; None for no such plan."""
+    found: Json = next((each for each in plan["candidates"] if each["decides"]), {})
+    if found.get("source") != "assignment":
+        return None
+    by = recent_changes(tenant_id=tenant_id, action="tenant.plan_assigned")
+    until = found["until"] and datetime.fromisoformat(found["until"])
+    longer = [(days, (until + timedelta(days)).isoformat()) for days in EXTENSIONS] if until else ()
+    return {**found, "by": words.who(by[0]) if by else "", "longer": longer}
+
+
+def _is_near_end(limit: Json) -> bool:
+    return bool(limit["used"] and 0 <= limit["limit"] * NEAR_END <= limit["used"])
+
+
+def _is_failing(endpoint: Json) -> bool:
+    return bool(endpoint["failing_since"] or endpoint["disabled_reason"])
 
 
 @form_page("/tenants/<uuid:tenant_id>/edit")
@@ -97,17 +137,22 @@ def edit_tenant_metadata(tenant_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/plan")
 def assign_plan(tenant_id: UUID) -> Shown:
-    names = [each["name"] for each in api.get("/v1/billing/plans", limit=100).data]
-    plan = Field("plan_name", "Plan", "select", choices=[(n, n) for n in names], is_required=True)
     form = Form(
         "Assign a plan",
-        (plan, UNTIL, REASON),
+        (PLAN_NAME, UNTIL, REASON),
         row=f"{PATH}/{tenant_id}",
-        intro="It takes precedence over every subscription until it ends or is withdrawn."
-        + _carried_over(tenant_id),
+        intro=lambda: (
+            "It takes precedence over every subscription until it ends or is withdrawn."
+            + _carried_over(tenant_id)
+        ),
         submit="Assign the plan",
     )
-    return form.send("PUT", "/plan", done="The plan was assigned.")
+    return form.send("PUT", "/plan", done=_assigned)
+
+
+def _assigned(answer: api.Answer) -> str:
+    until = answer.data["until"]
+    return f"The plan is {answer.data['plan_name']}{f' until {words.day(until)}' if until else ''}."
 
 
 @form_page("/tenants/<uuid:tenant_id>/plan/withdraw")
@@ -115,8 +160,10 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
     form = Form(
         "Withdraw the assigned plan",
         row=f"{PATH}/{tenant_id}",
-        intro="The tenant's subscription, or the default plan, decides again."
-        + _carried_over(tenant_id),
+        intro=lambda: (
+            "The tenant's subscription, or the default plan, decides again."
+            + _carried_over(tenant_id)
+        ),
         submit="Withdraw",
         is_dangerous=True,
         confirmation=slug_of(tenant_id),

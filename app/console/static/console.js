@@ -6,11 +6,14 @@
     year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit",
   });
 
-  // Times: in the reader's zone, with UTC as the tool tip.
+  // Times: the exact one, in the reader's zone and in UTC, as the tool tip of how long ago it is.
   function showTimes(root) {
     for (const time of root.querySelectorAll("time:not([data-shown])")) {
       const moment = new Date(time.dateTime);
-      if (!Number.isNaN(moment.getTime())) time.textContent = format.format(moment);
+      if (!Number.isNaN(moment.getTime())) {
+        if ("exact" in time.dataset) time.textContent = format.format(moment);
+        else time.title = `${format.format(moment)} (${time.title})`;
+      }
       time.dataset.shown = "yes";
     }
   }

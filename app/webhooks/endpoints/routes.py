@@ -11,10 +11,12 @@ from app.auth.permissions import Permission
 from app.auth.tenant_choice import target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.includes import by_id, related
 from app.core.json_text import Json
+from app.core.validation.fields import AwareDateTime
 from app.webhooks.endpoints import service
 from app.webhooks.endpoints.encryption import SecretsKeyMissing
-from app.webhooks.endpoints.models import WebhookEndpoint
+from app.webhooks.endpoints.models import WebhookEndpoint, WebhookEndpointState
 from app.webhooks.endpoints.schemas import (
     EndpointOwnerSchema,
     WebhookEndpointCreateSchema,
@@ -32,7 +34,21 @@ blp = Blueprint(
     description="URLs to which events are delivered.",
 )
 BLUEPRINTS = (blp,)
-INCLUDES = (TENANT, HISTORY)
+FAILING_SINCE = related(
+    "failing_since",
+    AwareDateTime(
+        nullable=True,
+        description="When the failures began that no success has followed; null for none.",
+    ),
+    by_id(
+        "webhook_endpoint_states.find_failing",
+        WebhookEndpointState.endpoint_id,
+        WebhookEndpointState.failing_since,
+    ),
+    lambda row: row.id,
+    column="failing_since",
+)
+INCLUDES = (TENANT, HISTORY, FAILING_SINCE)
 
 
 @blp.get("")

@@ -1,0 +1,185 @@
+"""How pages say times, values and changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from app.core.clock import utcnow
+from app.core.json_text import Json
+
+UNITS = ((86_400 * 365, "year"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
+NOUNS = {
+    "api_key": "the API key",
+    "override": "the override of",
+    "plan_preset": "the plan",
+    "email": "the message",
+}
+VERBS = {
+    "updated": "changed",
+    "meta_data_patched": "changed the metadata of",
+    "directory_updated": "updated from the directory",
+    "secret_rotated": "replaced the secret of",
+    "rotated": "replaced the token of",
+    "delivery_resent": "sent a delivery again to",
+    "recovered": "sent again what was missed to",
+    "tested": "sent a test to",
+    "reordered": "moved",
+    "deactivated": "ended",
+    "role_changed": "changed the role of",
+}
+SYSTEMS = {"idp": "The identity provider", "email": "The e-mail provider"}
+WHOLE_ROWS = ("created", "deleted", "added")
+
+
+def moment(text: str | None, *, empty: str = "–", lead: str = "") -> Markup:
+    """How long ago a time is, or in how long; hover shows it, in the reader's zone and in UTC."""
+    if not text:
+        return Markup('<span class="quiet">{}</span>').format(empty)
+    when = datetime.fromisoformat(text)
+    exact = when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    shown = Markup('<time datetime="{}" title="{}">{}{}</time>')
+    return shown.format(text, exact, lead, relative(when, utcnow()))
+
+
+def date(text: str) -> Markup:
+    """A time as a day and a time of the day; the script shows it in the reader's zone."""
+    exact = datetime.fromisoformat(text).astimezone(UTC)
+    shown = Markup('<time datetime="{}" title="{}" data-exact>{}</time>')
+    return shown.format(
+        text, exact.strftime("%Y-%m-%d %H:%M UTC"), f"{day(text)}, {exact:%H:%M} UTC"
+    )
+
+
+def day(text: str) -> str:
+    """The day of a time, in UTC."""
+    exact = datetime.fromisoformat(text).astimezone(UTC)
+    return f"{exact.day} {exact:%b %Y}"
+
+
+def relative(when: datetime, now: datetime) -> str:
+    """Such as ``in 13 days``, ``2 hours ago`` or ``just now``, rounded down."""
+    seconds = (when - now).total_seconds()
+    for size, unit in UNITS:
+        number = int(abs(seconds) // size)
+        if number:
+            said = f"{number} {unit}{'s' if number > 1 else ''}"
+            return f"in {said}" if seconds > 0 else f"{said} ago"
+    return "in less than a minute" if seconds > 0 else "just now"
+
+
+def pretty(value: Json) -> str:
+    """A JSON value on as many lines as it needs; texts as they are."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def brief(value: Json) -> str:
+    """A value in a sentence."""
+    match value:
+        case bool():
+            return "on" if value else "off"
+        case int() | float():
+            return "no limit" if value == -1 else f"{value:,}"
+        case str():
+            return value or "nothing"
+        case None:
+            return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def differences(event: Json) -> list[tuple[str, Json, Json]]:
+    """Each field that an audit event changes: its name, and the values before and after."""
+    before, after = event["before"], event["after"]
+    names = [*before, *(name for name in after if name not in before)]
+    return [(name, before.get(name), after.get(name)) for name in names]
+
+
+def who(event: Json) -> str:
+    """Who made a change: a name, or the actor's id in words."""
+    kind, _, name = event["actor"].partition(":")
+    if event.get("actor_name"):
+        return str(event["actor_name"])
+    if kind == "system":
+        return SYSTEMS.get(name, "The service")
+    kinds = {"cli": "command line", "platform": "platform", "key": "API key", "scim": "SCIM"}
+    return f"{name} ({kinds[kind]})" if kind in kinds else str(event["actor"])
+
+
+def sentence(event: Json) -> Markup:
+    """What an audit event says, such as ``Ada raised api-calls to 2,000,000 until 7 Dec 2026``."""
+    before, after = event["before"], event["after"]
+    name = str(event.get("target_name") or "")
+    if event["target_type"] == "limit":
+        name = event["target_id"]
+    said = _special(event["action"], name, before, after)
+    return Markup("{} {}").format(who(event), said or _general(event, name))
+
+
+def _special(
+    action: str, name: str, before: Mapping[str, Json], after: Mapping[str, Json]
+) -> Markup | str:
+    """The sentence of an action that people ask about; empty for every other action."""
+    match action:
+        case "override.created" | "override.updated" if "flag_value" in after:
+            return Markup("{} {} to {}{}").format(
+                _direction(before.get("flag_value"), after["flag_value"]),
+                name,
+                brief(after["flag_value"]),
+                _until(after.get("expires_at")),
+            )
+        case "override.deleted" | "override.expired":
+            return f"ended the override of {name}"
+        case "tenant.plan_assigned":
+            is_new = "plan_name" in after
+            said = (
+                f"assigned the plan {after['plan_name']}" if is_new else "changed the assigned plan"
+            )
+            reason = f": {after['reason']}" if after.get("reason") else ""
+            return Markup("{}{}{}").format(said, _until(after.get("until")), reason)
+        case "tenant.plan_withdrawn":
+            return f"withdrew the assigned plan {before.get('plan_name', '')}"
+        case "trial.ending" | "trial.ended":
+            ending = {**before, **after}.get("plan_name", "")
+            is_over = action == "trial.ended"
+            return f"ended the assigned plan {ending}" if is_over else f"told that {ending} ends"
+        case "tenant.plan_changed":
+            return f"changed the plan from {before['plan_name']} to {after['plan_name']}"
+        case "membership.role_changed" | "membership.updated" if "role" in before:
+            return f"changed the role of {name} from {before['role']} to {after['role']}"
+        case "limit.warning":
+            return f"used {after['percent']} % of {name}"
+        case "limit.reached":
+            return f"used all of {name}"
+        case "membership.created":
+            return f"added {name} as {after.get('role')}"
+        case "membership.deactivated":
+            return f"ended the membership of {name}"
+        case "tenant.suspended" | "tenant.activated":
+            why = after.get("suspension_reason")
+            return f"{action[7:]} the tenant{f': {why}' if why else ''}"
+    return ""
+
+
+def _general(event: Json, name: str) -> str:
+    """The sentence of every other action: the verb, what was changed, and which of its fields."""
+    kind, _, done = event["action"].partition(".")
+    noun = NOUNS.get(kind, f"the {kind.replace('_', ' ')}")
+    verb = VERBS.get(done, done.replace("_", " "))
+    fields = "" if done in WHOLE_ROWS else ", ".join(each for each, _, _ in differences(event)[:3])
+    return f"{verb} {noun} {name}".rstrip() + (f" ({fields.replace('_', ' ')})" if fields else "")
+
+
+def _direction(before: Json, after: Json) -> str:
+    if before is None:
+        return "set"
+    if isinstance(before, bool | str | dict | list) or isinstance(after, bool | str | dict | list):
+        return "changed"
+    return "raised" if after == -1 or (before != -1 and after > before) else "lowered"
+
+
+def _until(text: str | None) -> Markup:
+    return Markup(" until {}").format(date(text)) if text else Markup("")

@@ -1,0 +1,94 @@
+"""How pages say times and changes."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from app.audit.outbox import TARGET_TYPE_OF
+from app.console import words
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("delta", "said"),
+    [
+        (timedelta(days=13, hours=5), "in 13 days"),
+        (timedelta(days=1), "in 1 day"),
+        (timedelta(seconds=20), "in less than a minute"),
+        (timedelta(0), "just now"),
+        (-timedelta(hours=2), "2 hours ago"),
+        (-timedelta(minutes=1, seconds=59), "1 minute ago"),
+        (-timedelta(days=800), "2 years ago"),
+    ],
+)
+def test_relative_times_are_rounded_down(delta, said):
+    assert words.relative(NOW + delta, NOW) == said
+
+
+def event(action, before=None, after=None, **more):
+    given = {"actor": "platform:ops", "target_type": action.partition(".")[0], **more}
+    return {"action": action, "before": before or {}, "after": after or {}, **given}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            event(
+                "override.updated",
+                {"flag_value": 1000},
+                {"flag_value": 2_000_000, "expires_at": None},
+                actor_name="Ada",
+                target_name="api-calls",
+            ),
+            "Ada raised api-calls to 2,000,000",
+        ),
+        (
+            event("override.updated", {"flag_value": -1}, {"flag_value": 5}, target_name="seats"),
+            "ops (platform) lowered seats to 5",
+        ),
+        (
+            event("override.created", {}, {"flag_value": True}, target_name="sso"),
+            "ops (platform) set sso to on",
+        ),
+        (
+            event(
+                "override.updated", {"flag_value": "a"}, {"flag_value": "b"}, target_name="theme"
+            ),
+            "ops (platform) changed theme to b",
+        ),
+        (
+            event(
+                "tenant.plan_assigned", {}, {"plan_name": "pro", "until": None, "reason": "pilot"}
+            ),
+            "ops (platform) assigned the plan pro: pilot",
+        ),
+        (
+            event("user.updated", {"first_name": "A"}, {"first_name": "B"}, target_name="Ada"),
+            "ops (platform) changed the user Ada (first name)",
+        ),
+        (
+            event("limit.reached", {}, {}, actor="system:job", target_id="api-calls"),
+            "The service used all of api-calls",
+        ),
+        (
+            event("api_key.revoked", {"revoked_at": None}, {"revoked_at": "x"}),
+            "ops (platform) revoked the API key (revoked at)",
+        ),
+    ],
+)
+def test_changes_are_sentences(change, said):
+    assert str(words.sentence(change)) == said
+
+
+def test_what_a_tenant_typed_is_text_in_a_sentence():
+    change = event("user.created", {}, {}, actor_name="<b>Eve</b>", target_name="<script>")
+
+    assert str(words.sentence(change)) == "&lt;b&gt;Eve&lt;/b&gt; created the user &lt;script&gt;"
+
+
+def test_every_action_has_a_sentence():
+    for action in TARGET_TYPE_OF:
+        change = event(action, {"plan_name": "a"}, {"plan_name": "b", "percent": 80}, target_id="x")
+        assert len(str(words.sentence(change)).split()) > 2, action
