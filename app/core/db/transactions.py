@@ -211,14 +211,17 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
 
 @contextmanager
 def savepoint() -> Iterator[None]:
-    """Run the block in a savepoint. An error undoes the block's changes, values and callbacks."""
+    """Run the block in a savepoint.
+
+    An error undoes the block's changes, scope, values and callbacks.
+    """
     current = current_transaction()
-    known, callbacks = dict(current.known), list(current.callbacks)
+    scope, known, callbacks = current.scope, dict(current.known), list(current.callbacks)
     current.execute("SAVEPOINT inner_block", name="SAVEPOINT")
     try:
         yield
     except BaseException:
-        current.known, current.callbacks = known, callbacks
+        current.scope, current.known, current.callbacks = scope, known, callbacks
         current.execute("ROLLBACK TO SAVEPOINT inner_block", name="ROLLBACK TO SAVEPOINT")
         raise
     current.execute("RELEASE SAVEPOINT inner_block", name="RELEASE SAVEPOINT")

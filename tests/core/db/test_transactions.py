@@ -95,6 +95,18 @@ class TestSavepoint:
             cursor = opened.execute("SELECT a FROM kept")
             assert cursor.fetchall() == [(1,)]
 
+    def test_restores_the_scope_of_before_a_block_that_failed(self, app):
+        tenant, other = tenancy.Scope(create_tenant().id), tenancy.Scope(create_tenant().id)
+        with app.app_context(), transaction() as opened:
+            tenancy.enter(tenant)
+            with suppress(ZeroDivisionError), savepoint():
+                tenancy.enter(other)
+                raise ZeroDivisionError
+
+            cursor = opened.execute("SELECT current_setting('app.tenant_id')")
+            assert cursor.fetchone() == (str(tenant.tenant_id),)
+            assert tenancy.current_scope() == tenant
+
     def test_forgets_the_callbacks_and_reads_of_a_block_that_failed(self, app):
         called = []
         with app.app_context(), transaction():
