@@ -224,9 +224,7 @@ class Key:
         return tenant_step(self.tenant)
 
     def _role_step(self) -> Step:
-        if self.is_platform:
-            return skipped(StepName.ROLE, "Roles do not apply to platform credentials.")
-        found = "Where roles are compared, a tenant's API key counts as admin."
+        found = "Where roles are compared, an API key without platform:superadmin counts as admin."
         return skipped(StepName.ROLE, found)
 
     def _permission_step(self, permission: Permission) -> Step:

@@ -139,10 +139,10 @@ def principal_of_key(found: Any) -> Principal:
     granted = frozenset(Permission(name) for name in found.permissions)
     actor_id = f"key:{found.key_id}"
     if found.tenant_id is None:
-        permissions = ALL if Permission.SUPERADMIN in granted else granted
+        is_superadmin = Permission.SUPERADMIN in granted
         return Principal(
-            Actor(actor_id),
-            permissions,
+            Actor(actor_id, None if is_superadmin else Role.ADMIN, has_platform_key=True),
+            ALL if is_superadmin else granted,
             None,
             actor_id,
             names_organization=False,

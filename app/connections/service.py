@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -109,11 +108,10 @@ def create(
     """Create a connection; returned with its bearer ``token``, which is not stored.
 
     ``held`` are the creator's permissions. The connection makes its changes with the creator's
-    role, which :func:`_giver` says. Raises NotFound for an unknown tenant, PermissionDenied,
-    RoleAboveOwn and TooManyConnections.
+    role, or as an owner. Raises NotFound for an unknown tenant, PermissionDenied, RoleAboveOwn and
+    TooManyConnections.
     """
-    giver = _giver(actor, held)
-    _check_gift(values, giver, held)
+    _check_gift(values, actor, held)
     queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a connection
     if COUNT_OF_TENANT.scalar(tenant_id=tenant_id) >= MAX_CONNECTIONS:
         raise TooManyConnections
@@ -123,7 +121,7 @@ def create(
         {
             **_as_stored(values),
             "tenant_id": tenant_id,
-            "acts_as": str(giver.role),
+            "acts_as": str(actor.role or Role.OWNER),
             **_stored_token(token),
             "created_by_user_id": actor.id,
             "updated_by_user_id": actor.id,
@@ -146,10 +144,9 @@ def update(
 
     Raises NotFound, OwnerOnly, PermissionDenied and RoleAboveOwn.
     """
-    giver = _giver(actor, held)
-    connection, counts = _lock(connection_id, giver)
+    connection, counts = _lock(connection_id, actor)
     if not GIVING.isdisjoint(values):
-        _check_gift(values, giver, held)
+        _check_gift(values, actor, held)
     connection, change = queries.update_row(
         ScimConnection, connection, _as_stored(values), actor_id=actor.id
     )
@@ -172,9 +169,8 @@ def rotate(
     A token that an earlier rotation left valid ends at once, so at most two are valid. Without an
     overlap the access tokens end as well. Raises NotFound, OwnerOnly and PermissionDenied.
     """
-    giver = _giver(actor, held)
-    connection, counts = _lock(connection_id, giver)
-    _check_gift({}, giver, held)
+    connection, counts = _lock(connection_id, actor)
+    _check_gift({}, actor, held)
     token = new_token()
     expires_at = utcnow() + overlap
     values = {**_stored_token(token), "old_digest": connection.digest, "old_expires_at": expires_at}
@@ -231,27 +227,18 @@ def _end_access_tokens(connection: ScimConnection) -> None:
     END_ACCESS_TOKENS.execute(tenant_id=connection.tenant_id, connection_id=connection.id)
 
 
-def _giver(actor: Actor, held: Collection[Permission]) -> Actor:
-    """The actor with the highest role that it can give.
-
-    Of platform credentials only a superadmin gives an owner's.
-    """
-    of_platform = Role.OWNER if Permission.SUPERADMIN in held else Role.ADMIN
-    return replace(actor, role=actor.role or of_platform)
-
-
-def _check_gift(values: Mapping[str, Any], giver: Actor, held: Collection[Permission]) -> None:
+def _check_gift(values: Mapping[str, Any], actor: Actor, held: Collection[Permission]) -> None:
     """Raise if the connection, with these values, could do more than whoever changes it.
 
     PermissionDenied without the permissions that it exercises, RoleAboveOwn for a role above the
-    giver's.
+    actor's.
     """
     for permission in EXERCISED:
         if permission not in held:
             raise PermissionDenied(f"This needs the permission {permission}.")
     roles: Collection[str] = values.get("group_roles", {}).values()
     for role in {values.get("default_role", Role.VIEWER), *roles}:
-        owners.check_may_grant(role, actor=giver)
+        owners.check_may_grant(role, actor=actor)
 
 
 def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:

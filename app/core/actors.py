@@ -15,17 +15,18 @@ class Actor:
 
     The id is one of: a user's id, ``platform:<sub>``, ``key:<key id>``, ``scim:<connection id>``,
     ``system:idp``, ``system:email``, ``system:job``, ``system:webhooks``, or ``cli:<name of the
-    operating system's user>``. ``role`` is the role of a tenant's credential; an API key has
-    ``admin``. Platform credentials, SCIM connections, the system and commands have the role None:
-    the role hierarchy does not apply to them.
+    operating system's user>``. ``role`` is the role of a tenant's credential or SCIM connection; an
+    API key without ``platform:superadmin`` has ``admin``. Superadmins, the system and commands have
+    the role None: the role hierarchy does not apply to them.
     """
 
     id: str
     role: str | None = None
+    has_platform_key: bool = False
 
     @property
     def is_platform(self) -> bool:
-        return self.role is None
+        return self.role is None or self.has_platform_key
 
     @property
     def is_operator(self) -> bool:

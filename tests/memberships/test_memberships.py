@@ -50,18 +50,22 @@ class TestCreateMembership:
             "owner": owner,
             "admin": admin,
             "key": create_api_key(tenant, ["memberships:write"]),
-            "platform": platform_token(tenant=tenant),
+            "platform key": create_api_key(None, ["memberships:write"]),
+            "superadmin's key": create_api_key(None, ["platform:superadmin"]),
+            "superadmin": platform_token(tenant=tenant),
         }
+        path = f"{PATH}?tenant_id={tenant.id}"
 
         codes = {
             name: api.post(
-                PATH, token=token, json={"user_id": str(create_user(tenant).id), "role": role}
+                path, token=token, json={"user_id": str(create_user(tenant).id), "role": role}
             ).status_code
             for name, token in tokens.items()
         }
 
         low = 403 if role == "owner" else 201
-        assert codes == {"owner": 201, "admin": low, "key": low, "platform": 201}
+        below = {"admin": low, "key": low, "platform key": low}
+        assert codes == {"owner": 201, **below, "superadmin's key": 201, "superadmin": 201}
 
 
 class TestListMemberships:
@@ -100,22 +104,24 @@ class TestSetRole:
 
     @pytest.mark.parametrize("role", list(Role))
     def test_grants_no_role_above_ones_own(self, api, tenant, owner, admin, role):
-        key = create_api_key(tenant, ["memberships:write"])
+        keys = [create_api_key(of, ["memberships:write"]) for of in (tenant, None)]
         codes = []
-        for token in (owner, admin, key, platform_token()):
+        for token in (owner, admin, *keys, platform_token()):
             _, membership, _ = create_member(tenant, role="viewer")
             answer = api.patch(f"{PATH}/{membership.id}/role?role={role}", token=token)
             codes.append(refusal(answer))
 
         low = (403, "role_above_own") if role == "owner" else (200, None)
-        assert codes == [(200, None), low, low, (200, None)]
+        assert codes == [(200, None), low, low, low, (200, None)]
 
     def test_only_an_owner_touches_an_owner(self, api, tenant, owner, admin):
         _, membership, _ = create_member(tenant, role="owner")
         path = f"{PATH}/{membership.id}"
 
+        platform_key = create_api_key(None, ["memberships:write"])
         for change in ("role?role=owner", "role?role=viewer", "active?is_active=false"):
-            assert refusal(api.patch(f"{path}/{change}", token=admin)) == (403, "owner_only")
+            for token in (admin, platform_key):
+                assert refusal(api.patch(f"{path}/{change}", token=token)) == (403, "owner_only")
         assert api.patch(f"{path}/role?role=viewer", token=owner).status_code == 200
 
     def test_keeps_the_last_active_owner(self, api, tenant):

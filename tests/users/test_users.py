@@ -127,7 +127,8 @@ class TestUpdateUser:
         path = f"/v1/users/{user.id}"
 
         refused = api.patch(path, token=owner, json={"idp_user_id": "new"})
-        changed = api.patch(path, token=platform_token(), json={"idp_user_id": "new"})
+        key = create_api_key(None, ["users:write"])
+        changed = api.patch(path, token=key, json={"idp_user_id": "new"})
         clash = api.patch(path, token=platform_token(), json={"idp_user_id": "taken"})
 
         assert (refused.status_code, refused.get_json()["code"]) == (403, "provider_field")
@@ -149,12 +150,13 @@ class TestUpdateUser:
         assert (after.status_code, after.get_json()["code"]) == (403, "no_membership")
         assert again.status_code == 200
 
-    @pytest.mark.parametrize("role", ["admin", "key"])
+    @pytest.mark.parametrize("role", ["admin", "key", "platform key"])
     def test_only_an_owner_touches_an_owner(self, api, role):
         tenant = create_tenant()
         owner, _, owner_token = create_member(tenant, role="owner")
         _, _, admin = create_member(tenant, role="admin")
-        token = admin if role == "admin" else create_api_key(tenant, ["users:write"])
+        of = None if role == "platform key" else tenant
+        token = admin if role == "admin" else create_api_key(of, ["users:write"])
         path = f"/v1/users/{owner.id}"
 
         refused = api.patch(path, token=token, json={"first_name": "X"})
@@ -165,6 +167,18 @@ class TestUpdateUser:
         for answer in (refused, stale):
             assert (answer.status_code, answer.get_json()["code"]) == (403, "owner_only")
         assert metadata.status_code == allowed.status_code == 200
+
+    def test_only_a_superadmin_makes_another_person_the_owner(self, api):
+        owner, _, _ = create_member(create_tenant(), role="owner")
+        tokens = (create_api_key(None, ["users:write"]), platform_token())
+
+        refused, allowed = (
+            api.patch(f"/v1/users/{owner.id}", token=token, json={"idp_user_id": "new"})
+            for token in tokens
+        )
+
+        assert (refused.status_code, refused.get_json()["code"]) == (403, "owner_only")
+        assert allowed.status_code == 200
 
     def test_an_inactive_owners_membership_is_an_owners_too(self, api):
         tenant = create_tenant()
