@@ -12,7 +12,7 @@ from app.api_keys.schemas import (
     ApiKeySchema,
     KeyOwnerSchema,
 )
-from app.api_keys.service import PermissionBeyondOwn, TooManyKeys
+from app.api_keys.service import ExpiryBeyondOwn, PermissionBeyondOwn, TooManyKeys
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_principal, requires
@@ -44,20 +44,26 @@ def list_keys(query: dict[str, Json]) -> Page:
 @blp.arguments(KeyOwnerSchema, location="query")
 @blp.arguments(ApiKeyCreateSchema)
 @blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
-@blp.raises(PermissionBeyondOwn, TooManyKeys)
+@blp.raises(PermissionBeyondOwn, ExpiryBeyondOwn, TooManyKeys)
 def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """Create an API key; only this answer shows its secret.
 
     A platform credential creates a key of one tenant with `tenant_id`. Without it, and without an
     organization in its token, it creates a platform key, which has its permissions in **all**
     tenants; the answer's `tenant_id` is then null.
+
+    A key that expires can only create keys that expire no later: set `expires_at`.
     """
     principal = current_principal()
     tenant_id = query.get("tenant_id")
     if tenant_id is None and principal.names_organization:
         tenant_id = target_id()
     key, secret = service.create(
-        **body, tenant_id=tenant_id, held=principal.permissions, actor=principal.actor
+        **body,
+        tenant_id=tenant_id,
+        held=principal.permissions,
+        held_until=service.get_key(principal.key_id).expires_at if principal.key_id else None,
+        actor=principal.actor,
     )
     return service.with_secret(key, secret)
 

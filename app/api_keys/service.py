@@ -15,7 +15,7 @@ from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey
 from app.auth.permissions import ALL, GRANTED_BY_PLATFORM, PLATFORM_ONLY, Permission
 from app.core.actors import Actor
-from app.core.clock import check_future, utcnow
+from app.core.clock import check_future, rfc3339, utcnow
 from app.core.db import queries
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
@@ -49,6 +49,13 @@ class PermissionBeyondOwn(Forbidden):
     detail = "You cannot give a key permissions that you do not have."
 
 
+class ExpiryBeyondOwn(Forbidden):
+    """A new key would be valid for longer than the key that creates it."""
+
+    code = "expiry_beyond_own"
+    detail = "A key cannot be valid for longer than the key that creates it."
+
+
 class TooManyKeys(Conflict):
     """The tenant has :data:`MAX_KEYS` active keys."""
 
@@ -80,13 +87,16 @@ def create(
     tenant_id: UUID | None = None,
     expires_at: datetime | None = None,
     held: Collection[Permission] = ALL,
+    held_until: datetime | None = None,
     actor: Actor,
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it and its secret, which is not stored.
 
-    ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions. Raises
+    ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions, and
+    ``held_until`` is the end of the creator, if that is a key that expires. Raises
     NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks or only
-    the platform can grant, and TooManyKeys at :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
+    the platform can grant, ExpiryBeyondOwn for a later end than the creator's, and TooManyKeys at
+    :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
     permissions that a tenant's key cannot have.
     """
     check_future(expires_at, ["body", "expires_at"])
@@ -96,6 +106,9 @@ def create(
     if not actor.is_platform:
         held = set(held) - GRANTED_BY_PLATFORM
     _check_permissions(wanted, held, of_tenant=tenant_id is not None)
+    if held_until is not None and (expires_at is None or expires_at > held_until):
+        reason = f"{ExpiryBeyondOwn.detail[:-1]}, which expires at {rfc3339(held_until)}."
+        raise ExpiryBeyondOwn(reason)
     if tenant_id is not None and COUNT_USABLE.scalar(tenant_id=tenant_id) >= MAX_KEYS:
         raise TooManyKeys
     secret = KEY_PREFIX + secrets.token_urlsafe(32)

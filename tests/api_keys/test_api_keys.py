@@ -115,6 +115,24 @@ class TestCreateKey:
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"] == ["body", "permissions"]
 
+    @pytest.mark.parametrize("of_tenant", [True, False], ids=["tenant's key", "platform key"])
+    def test_by_a_key_that_expires_ends_no_later(self, api, tenant, of_tenant):
+        end = datetime.now(UTC) + timedelta(days=1)
+        held = {"permissions": ["api_keys:write"], "expires_at": end}
+        key = create_api_key(tenant if of_tenant else None, **held)
+        moments = (None, end + timedelta(seconds=1), end)
+
+        later = [
+            make(api, key, "api_keys:write", expires_at=one and one.isoformat()) for one in moments
+        ]
+        unsaid = make(api, key, "api_keys:write")
+        by_endless = make(api, create_api_key(tenant, ["api_keys:write"]), "api_keys:write")
+
+        assert [one.status_code for one in later] == [403, 403, 201]
+        for refused in (unsaid, *later[:2]):
+            assert refused.get_json()["code"] == "expiry_beyond_own"
+        assert by_endless.status_code == 201
+
     def test_refuses_unknown_permissions_and_moments_that_have_passed(self, api, owner):
         unknown = make(api, owner, "users:read", "users:fly")
         past = make(api, owner, "users:read", expires_at="2020-01-01T00:00:00Z")
