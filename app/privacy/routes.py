@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.auth.guard import current_actor, requires
+from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
 from app.memberships.owners import LastOwner, OwnerOnly
@@ -39,10 +39,14 @@ def export(user_id: str) -> UserExport:
 
     The newest 1,000 rows of each table: the user, memberships, what a directory sent, where the
     address is a contact, the changes of the user, and what the user did (`actions`, without
-    values). For a platform credential also the records of e-mail. `flask users export` also reads
-    what no index finds, such as received webhooks. The export is recorded in the audit trail.
+    values). `audit_events` and `actions` also need `audit:read`; without it they are left out, and
+    `incomplete` names them. For a platform credential also the records of e-mail. `flask users
+    export` also reads what no index finds, such as received webhooks. The export is recorded in the
+    audit trail.
     """
-    return user_export.export_user(user_id, actor=current_actor())
+    principal = current_principal()
+    with_audit = principal.has(Permission.AUDIT_READ)
+    return user_export.export_user(user_id, actor=principal.actor, with_audit=with_audit)
 
 
 BLUEPRINTS = (blp,)

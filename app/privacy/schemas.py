@@ -40,7 +40,7 @@ class UserExportSchema(Schema):
         "user_id": "The user.",
         "tables": "The rows of each table. Absent if the answer is replayed for an"
         " Idempotency-Key.",
-        "incomplete": "The tables that have further rows.",
+        "incomplete": "The tables that have further rows, or need `audit:read`.",
     }
 
     tenant_id = Uuid(required=True)

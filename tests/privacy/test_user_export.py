@@ -7,6 +7,7 @@ from app.emails.models import Suppression
 from app.privacy.people import user_export
 from tests import database
 from tests.factories import (
+    create_api_key,
     create_member,
     create_subscription,
     create_tenant,
@@ -77,6 +78,23 @@ class TestExport:
 
         assert own["tables"].keys().isdisjoint({"suppressions", "email_events", "email_messages"})
         assert [row["cause"] for row in everywhere["tables"]["suppressions"]] == ["bounced"]
+
+    @pytest.mark.parametrize("of_tenant", [True, False], ids=["tenant's key", "platform key"])
+    def test_has_the_audit_trail_only_for_who_may_read_it(self, api, tenant, owner, of_tenant):
+        user = create_user(tenant)
+        api.patch(f"/v1/users/{user.id}", token=owner, json={"first_name": "Ada"})
+        place = tenant if of_tenant else None
+
+        without, with_it = (
+            export(api, user, create_api_key(place, held))
+            for held in (["users:write"], ["users:write", "audit:read"])
+        )
+
+        assert "Ada" in str(without["tables"]["users"])
+        assert without["tables"].keys().isdisjoint({"audit_events", "actions"})
+        assert without["incomplete"] == ["audit_events", "actions"]
+        assert with_it["tables"]["audit_events"][1]["action"] == "user.updated"
+        assert with_it["incomplete"] == []
 
     def test_is_bounded_and_says_so(self, api, tenant, owner, monkeypatch):
         user = create_user(tenant)

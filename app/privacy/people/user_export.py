@@ -66,17 +66,18 @@ OF_USER = {
     )
 }
 OF_CONTACT = {table.name: _of_contact(table) for table in CONTACTS}
+OF_AUDIT = ("audit_events", "actions")
 OF_PLATFORM = (EmailEventRecord, EmailMessage, Suppression)
 
 
-def export_user(user_id: UUID | str, *, actor: Actor) -> UserExport:
+def export_user(user_id: UUID | str, *, actor: Actor, with_audit: bool) -> UserExport:
     """The newest rows about a user, at most :data:`MOST` of a table.
 
-    Raises NotFound and PreconditionFailed.
+    Without ``with_audit`` the audit rows are left out. Raises NotFound and PreconditionFailed.
     """
     user = users.get_user(user_id)
     check_precondition(user)
-    found = dict(_pages(user, is_platform=actor.is_platform))
+    found = dict(_pages(user, is_platform=actor.is_platform, with_audit=with_audit))
     record("user.exported", user, Change({}, {"is_everywhere": actor.is_platform}), actor=actor)
     tables = {
         name: [as_json(row._asdict()) for row in page.items[:MOST]] for name, page in found.items()
@@ -84,10 +85,11 @@ def export_user(user_id: UUID | str, *, actor: Actor) -> UserExport:
     incomplete = [
         name for name, page in found.items() if page.next_cursor or len(page.items) > MOST
     ]
+    incomplete += [name for name in OF_AUDIT if name not in found]
     return UserExport(user.tenant_id, user.id, tables, incomplete)
 
 
-def _pages(user: User, *, is_platform: bool) -> Iterator[tuple[str, Page]]:
+def _pages(user: User, *, is_platform: bool, with_audit: bool) -> Iterator[tuple[str, Page]]:
     """The name of each table, and its rows; ``actions`` are the audit rows of what the user did."""
     tenant_id, address = user.tenant_id, normalized(user.email)
     yield "users", Page([user], None)
@@ -95,10 +97,11 @@ def _pages(user: User, *, is_platform: bool) -> Iterator[tuple[str, Page]]:
         yield name, Page(statement.all(tenant_id=tenant_id, user_id=user.id), None)
     for name, statement in OF_CONTACT.items() if address else ():
         yield name, Page(statement.all(tenant_id=tenant_id, address=address), None)
-    target = {"target_type": "user", "target_id": str(user.id)}
-    yield "audit_events", paginate(AuditEvent, NEWEST, equal=target, tenant_id=tenant_id)
-    actor, values = {"actor": str(user.id)}, ("before", "after")
-    actions = paginate(AuditEvent, NEWEST, equal=actor, tenant_id=tenant_id, without=values)
-    yield "actions", actions
+    if with_audit:
+        target = {"target_type": "user", "target_id": str(user.id)}
+        yield "audit_events", paginate(AuditEvent, NEWEST, equal=target, tenant_id=tenant_id)
+        actor, values = {"actor": str(user.id)}, ("before", "after")
+        actions = paginate(AuditEvent, NEWEST, equal=actor, tenant_id=tenant_id, without=values)
+        yield "actions", actions
     for model in OF_PLATFORM if is_platform and address else ():
         yield model.__tablename__, paginate(model, NEWEST, equal={"address": address})
