@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -10,12 +10,13 @@ from scim2_models import Group as GroupResource
 from scim2_models import NotFoundException, ResponseParameters, SearchRequest
 from scim2_server.storage import SearchPage
 
+from app.audit.service import record
 from app.auth.permissions import Role
 from app.connections.models import Connection
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.queries import id_or_none
+from app.core.db.queries import Change, id_or_none
 from app.core.db.transactions import RowChanged
 from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
@@ -79,7 +80,7 @@ class GroupStore:
         group = as_group(resource)
         row = insert_row(ScimGroup, {**self._key, **_stored(group)}, conflicts=CONFLICTS)
         self._lock(group.members)
-        self._add(row, group.members)
+        self._record("scim_group.created", row, {}, _shown(row, self._add(row, group.members)))
         if self._role_of(row) is not None:
             self._apply_roles(group.members.keys())
         return self.get(str(row.id))
@@ -103,7 +104,9 @@ class GroupStore:
         self._lock(affected)
         if removed:
             groups.REMOVE.execute(tenant_id=row.tenant_id, group_id=row.id, ids=list(removed))
-        self._add(row, added)
+        joined = self._add(row, added) - old.keys()
+        left = removed.keys() - group.members.keys()
+        self._record("scim_group.updated", row, _shown(before, left), _shown(row, joined))
         if roles != {None}:
             self._apply_roles(affected)
         return self.get(resource_id)
@@ -113,6 +116,7 @@ class GroupStore:
         members = self._members_of(row)
         self._lock(members)
         queries.delete_row(ScimGroup, row)
+        self._record("scim_group.deleted", row, _shown(row, members), {})
         if self._role_of(row) is not None:
             self._apply_roles(members.keys())
 
@@ -141,15 +145,14 @@ class GroupStore:
         if members:
             groups.LOCK.all(tenant_id=self._connection.tenant_id, ids=list(members))
 
-    def _add(self, row: ScimGroup, members: Mapping[UUID, str]) -> None:
-        """Add those of the members who are the directory's own people and groups."""
+    def _add(self, row: ScimGroup, members: Mapping[UUID, str]) -> set[UUID]:
+        """Add those of the members who are the directory's own people and groups; their ids."""
         if not members:
-            return
+            return set()
         known = groups.FIND_KNOWN.all(**self._key, ids=list(members))
+        known = [one for one in known if one.id != row.id]
         with writes() as w:
             for member_id, is_group in sorted(known):
-                if member_id == row.id:
-                    continue
                 member = {
                     "tenant_id": row.tenant_id,
                     "group_id": row.id,
@@ -159,6 +162,16 @@ class GroupStore:
                     "display": members[member_id],
                 }
                 w.insert(ScimMember, member)
+        return {one.id for one in known}
+
+    def _record(
+        self, action: str, row: ScimGroup, old: dict[str, object], new: dict[str, object]
+    ) -> None:
+        """Add an audit row about the values of :func:`_shown` that differ, if any."""
+        names = [name for name in old or new if old.get(name) != new.get(name)]
+        if names:
+            before, after = ({name: one[name] for name in names if one} for one in (old, new))
+            record(action, row, Change(before, after), actor=self._actor)
 
     def _apply_roles(self, user_ids: Collection[UUID]) -> None:
         """Give each of these people, who are locked, the highest role of their groups.
@@ -218,6 +231,12 @@ def _stored(group: Group) -> dict[str, object]:
         "display_name_key": email_key(group.display_name),
         "external_id": group.external_id,
     }
+
+
+def _shown(row: ScimGroup, members: Iterable[UUID]) -> dict[str, object]:
+    """What the audit trail has of a group; of an update the members who left, or joined."""
+    ids = sorted(map(str, members))
+    return {"display_name": row.display_name, "external_id": row.external_id, "members": ids}
 
 
 def _shows_members(parameters: ResponseParameters | None) -> bool:

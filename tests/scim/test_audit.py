@@ -1,4 +1,4 @@
-"""The audit rows and events of what only a directory stores of a person."""
+"""The audit rows and events of what only a directory stores: of a person, and its groups."""
 
 import pytest
 
@@ -6,7 +6,15 @@ from app.audit.models import AuditEvent
 from app.events.models import OutboxEvent
 from tests.database import row, rows
 from tests.factories import create_member
-from tests.scim.directory import ENTERPRISE, USER, replace
+from tests.scim.directory import (
+    ENTERPRISE,
+    GROUP,
+    USER,
+    add_members,
+    as_members,
+    remove_member,
+    replace,
+)
 
 ACTION = "user.directory_updated"
 DEPARTMENT, MANAGER = f"{ENTERPRISE}:department", f"{ENTERPRISE}:manager"
@@ -103,3 +111,52 @@ def test_tell_when_a_user_comes_under_the_directory_and_leaves_it(directory, ten
         ({"title": None, "userName": None}, {"title": "Countess", "userName": "eve@example.com"}),
         ({"userName": "eve@example.com"}, {"userName": None}),
     ]
+
+
+class TestGroups:
+    def trail(self, group):
+        """Action, before and after of each row about the group, the oldest first."""
+        found = rows(AuditEvent, target_type="scim_group", target_id=group["id"])
+        return [(one.action, one.before, one.after) for one in found]
+
+    def test_tell_who_made_changed_and_deleted_one(self, directory, connection, ada):
+        bob = directory.add_user("bob")
+        group = directory.add_group("All", ada["id"], externalId="g-1")
+        path = f"/Groups/{group['id']}"
+
+        directory.patch(path, add_members(bob["id"]), remove_member(ada["id"]))
+        directory.patch(path, replace("displayName", "Everybody"))
+        directory.delete(path)
+
+        names = {"display_name": "All", "external_id": "g-1"}
+        named = {**names, "display_name": "Everybody"}
+        assert self.trail(group) == [
+            ("scim_group.created", {}, {**names, "members": [ada["id"]]}),
+            ("scim_group.updated", {"members": [ada["id"]]}, {"members": [bob["id"]]}),
+            ("scim_group.updated", {"display_name": "All"}, {"display_name": "Everybody"}),
+            ("scim_group.deleted", {**named, "members": [bob["id"]]}, {}),
+        ]
+        actors = {one.actor for one in rows(AuditEvent, target_type="scim_group")}
+        assert actors == {f"scim:{connection[0].id}"}
+
+    def test_of_the_same_values_and_of_strangers_there_are_none(self, directory, ada):
+        group = directory.add_group("All", ada["id"])
+        members = [
+            {"value": ada["id"], "display": "Ada"},
+            *as_members("01890000-0000-7000-8000-000000000000"),
+        ]
+
+        for _ in range(2):
+            body = {"schemas": [GROUP], "displayName": "All", "members": members}
+            assert directory.put(f"/Groups/{group['id']}", body).status_code == 200
+
+        assert [action for action, *_ in self.trail(group)] == ["scim_group.created"]
+
+    def test_of_a_refused_request_there_are_none(self, directory, ada):
+        group = directory.add_group("All", ada["id"])
+        directory.add_group("Taken")
+
+        answer = directory.patch(f"/Groups/{group['id']}", replace("displayName", "Taken"))
+
+        assert answer.status_code == 409
+        assert len(self.trail(group)) == 1
