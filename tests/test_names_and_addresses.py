@@ -6,6 +6,7 @@ import pytest
 
 from app.auth.models import ApiKey
 from app.connections.models import ScimConnection
+from app.memberships.models import Membership
 from app.plans.models import PlanPreset
 from app.scim.models import ScimUser
 from app.tenants.models import Tenant
@@ -107,7 +108,10 @@ PERSON_DOORS = {
         "/v1/users", idp_user_id="new", email="new@example.com", first_name=value
     ),
     "API, update": lambda w, value: w.patch(f"/v1/users/{w.user.id}", last_name=value),
+    "API, id": lambda w, value: w.post("/v1/users", idp_user_id=value, email="a@b.example"),
+    "API, id, update": lambda w, value: w.patch(f"/v1/users/{w.user.id}", idp_user_id=value),
     "import": lambda w, value: w.bring_in(user_line("new", first_name=value)),
+    "import, id": lambda w, value: w.bring_in(user_line(value, email="a@b.example")),
     "identity event": lambda w, value: w.add_member(email="a@b.example", first_name=value),
     "identity event, one name": lambda w, value: w.add_member(email="", name=value),
     "SCIM, POST": lambda w, value: w.provision(name={"givenName": value}),
@@ -121,7 +125,10 @@ THING_DOORS = {
     "API, tenant": lambda w, value: w.post("/v1/tenants", idp_org_id="o2", name=value),
     "API, tenant, update": lambda w, value: w.patch(f"/v1/tenants/{w.tenant.id}", name=value),
     "API, slug": lambda w, value: w.post("/v1/tenants", idp_org_id="o2", name="n", slug=value),
-    "API, tenant's id": lambda w, value: w.post("/v1/tenants", idp_org_id=LONG, name=value),
+    "API, tenant's id": lambda w, value: w.post("/v1/tenants", idp_org_id=value, name="n"),
+    "API, membership's id": lambda w, value: w.post(
+        "/v1/memberships/tenant", user_id=str(w.user.id), role="member", idp_membership_id=value
+    ),
     "API, contact": lambda w, value: w.patch(
         f"/v1/tenants/{w.tenant.id}", primary_contact_name=value
     ),
@@ -142,6 +149,8 @@ def stored_names():
     for record in all_rows(ScimUser):
         name = record.attributes.get("displayName", "")
         yield from (record.user_name[:255], record.external_id[:255], name[:255])
+    for membership in all_rows(Membership):
+        yield membership.idp_membership_id
     for tenant in all_rows(Tenant):
         yield from (tenant.name, tenant.slug, tenant.idp_org_id, tenant.primary_contact_name)
     for preset in all_rows(PlanPreset):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from app.auth.permissions import Permission, Role
 from app.core.http.includes import by_id, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Bool, Choice, Nested, Str, Uuid
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Name, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.users.models import User
-
-MAX_KEY = 255
 
 
 class Documented(Schema):
@@ -50,7 +48,7 @@ class MembershipCreateSchema(Documented):
 
     user_id = Uuid(required=True, description="A user of the tenant.")
     role = Choice(Role, required=True)
-    idp_membership_id = Str(max_length=MAX_KEY)
+    idp_membership_id = Name()
 
 
 class MembershipQuerySchema(Documented, PageQuerySchema):

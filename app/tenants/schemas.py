@@ -106,7 +106,7 @@ SLUG = "Lower-case letters and digits, with single hyphens between them."
 class TenantCreateSchema(Documented):
     """A new tenant. Without a slug, one is derived from the name."""
 
-    idp_org_id = Str(required=True, min_length=1, max_length=MAX_KEY)
+    idp_org_id = Name(required=True, min_length=1)
     name = Name(required=True, min_length=1)
     slug = Str(min_length=1, max_length=MAX_KEY, pattern=slugs.PATTERN, description=SLUG)
     primary_contact_name = Name()
@@ -127,7 +127,7 @@ class TenantUpdateSchema(TenantCreateSchema):
     class Meta(TenantCreateSchema.Meta):
         exclude = ("meta_data",)  # it has an endpoint of its own
 
-    idp_org_id = Str(min_length=1, max_length=MAX_KEY)
+    idp_org_id = Name(min_length=1)
     name = Name(min_length=1)
     slug = Str(
         min_length=1, max_length=MAX_KEY, description=f"{SLUG} The current slug may have any form."

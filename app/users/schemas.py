@@ -29,8 +29,6 @@ from app.custom_fields.schemas import MetaDataQuerySchema
 from app.memberships.models import Membership
 from app.memberships.schemas import TenantMembershipSchema
 
-MAX_KEY = 255
-
 
 class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
@@ -77,7 +75,7 @@ class UserSchema(Documented):
 class UserCreateSchema(Documented):
     """A new, active user."""
 
-    idp_user_id = Str(required=True, min_length=1, max_length=MAX_KEY)
+    idp_user_id = Name(required=True, min_length=1)
     email = Email(required=True)
     first_name = Name()
     last_name = Name()
@@ -87,7 +85,7 @@ class UserCreateSchema(Documented):
 class UserUpdateSchema(Documented):
     """The fields to change. Only a platform credential can change ``idp_user_id``."""
 
-    idp_user_id = Str(min_length=1, max_length=MAX_KEY)
+    idp_user_id = Name(min_length=1)
     email = Email()
     first_name = Name()
     last_name = Name()

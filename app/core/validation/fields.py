@@ -112,7 +112,7 @@ class Str(Scalar, ma.fields.String):
 
 
 class Name(Str):
-    """The name of a person or a thing, without control characters."""
+    """A name, or an id of the identity provider, without control characters."""
 
     longest = scalars.MAX_NAME
     allowed = scalars.NO_CONTROLS
