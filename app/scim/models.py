@@ -13,6 +13,9 @@ from app.connections.models import ScimConnection, references
 from app.core.db.models import Moment, TenantRow
 from app.extensions import Model
 
+ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
+"""The extension that has a person's department and manager, in ``attributes``."""
+
 
 def _of_connection() -> tuple[ForeignKeyConstraint | Index, ...]:
     """The constraint and the indexes of a connection's resources."""

@@ -29,6 +29,7 @@ from app.core.validation.scalars import unstorable
 from app.scim import bounds, member_changes, person_changes
 from app.scim.access import check_not_suspended
 from app.scim.errors import ScimError, invalid_value, translate
+from app.scim.models import ENTERPRISE
 from app.scim.resources import PROVIDER
 from app.scim.storage import Storage
 
@@ -38,7 +39,6 @@ row-level security decides what its sender sees."""
 
 BULK = "urn:ietf:params:scim:api:messages:2.0:BulkRequest"
 CORE = "urn:ietf:params:scim:schemas:core:2.0:"
-ENTERPRISE = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"
 OLD_CORE = "urn:scim:schemas:core:1.0"
 OLD_ENTERPRISE = "urn:scim:schemas:extension:enterprise:1.0"
 WITH_RESOURCES = {"users": "User", "groups": "Group"}

@@ -14,6 +14,7 @@ from datetime import timedelta
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     Connection,
     Table,
     Text,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     text,
     update,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey, ConsoleSession, ConsoleTicket, PlatformAdmin
@@ -64,7 +66,7 @@ from app.privacy.people.person import (
 )
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.people.search_terms import rewrite_terms
-from app.scim.models import ScimUser
+from app.scim.models import ENTERPRISE, ScimUser
 from app.search.models import EntityType
 from app.tenants.models import TenantDeletion
 from app.users.models import UserErasure
@@ -84,6 +86,7 @@ ACTORS: dict[Table, tuple[str, ...]] = {
     PlanAssignment.__table__: ("created_by",),
 }
 """Columns that name the actor of a request."""
+DIRECTORY, MANAGER = ScimUser.__table__, (ENTERPRISE, "manager")
 SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
 # A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
@@ -131,10 +134,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
 
 def _lock_rows(connection: Connection, person: Person) -> None:
     """Wait for transactions that change rows about the person: what they record is found then."""
-    for table in (
-        ScimUser.__table__,
-        USERS,
-    ):  # in the order in which a directory's request locks them
+    for table in (DIRECTORY, USERS):  # in the order in which a directory's request locks them
         rows = select(table.c.id).where(table.c.id.in_(person.user_ids))
         connection.execute(rows.with_for_update())
     for table in CONTACTS:  # other transactions may add rows that refer to these
@@ -223,10 +223,15 @@ def _clear_rows(work: Erasure) -> None:
     subjects = sorted(person.subjects)
     for table, condition in (
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
-        (ScimUser.__table__, ScimUser.id.in_(users)),
+        (DIRECTORY, DIRECTORY.c.id.in_(users)),
         (OBJECTS, of_subjects(subjects, person.organization)),
     ):
         work.run(table.name, delete(table).where(condition))
+    tenants, names = {one for one, _ in person.users}, {*map(str, users), *person.identifiers.ids}
+    is_manager = DIRECTORY.c.attributes[(*MANAGER, "value")].as_string().in_(names)
+    rest = cast(DIRECTORY.c.attributes, JSONB).op("#-")(cast(list(MANAGER), ARRAY(Text)))
+    without = _change(DIRECTORY, {"attributes": cast(rest, JSON)})
+    work.run("scim_users", without.where(DIRECTORY.c.tenant_id.in_(tenants), is_manager))
     for table in SESSIONS:
         sessions = delete(table).where(table.c.subject.in_(subjects))
         if person.only_in is not None:
