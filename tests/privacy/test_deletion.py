@@ -194,6 +194,25 @@ class TestDeletion:
         for model in (EmailEventRecord, EmailMessage, Suppression):
             assert database.rows(model) == []
 
+    def test_deletes_records_of_former_addresses_unless_another_tenant_has_them(
+        self, app, api, sender
+    ):
+        gone = create_tenant()
+        user, _, token = create_member(gone, role="owner", email="first@idp.zz")
+        create_user(create_tenant(), email="Second@IDP.zz")
+        for name in ("second", "third"):
+            path, body = f"/v1/users/{user.id}", {"email": f"{name}@idp.zz"}
+            assert api.patch(path, token=token, json=body).status_code == 200
+        for name in ("first", "second", "third"):
+            mail = {"recipient": f"{name}@idp.zz", "message_id": name, "bounce_type": "hard"}
+            sender.tell("email.bounced", **mail)
+        make_due(gone)
+
+        delete(app, gone)
+
+        for model in (EmailEventRecord, EmailMessage, Suppression):
+            assert [row.address for row in database.rows(model)] == ["second@idp.zz"]
+
     @pytest.mark.parametrize("email", ["gone@idp.zz", "GONE@idp.zz"])
     def test_keeps_what_is_about_people_whom_another_tenant_has_too(
         self, app, api, sender, preset, email

@@ -203,9 +203,10 @@ def _delete_people(deletion: Deletion) -> None:
     if not people:
         deletion.enter(DeletionStage.ANSWERS)
         return
-    emails = {person.email_key: person.email for person in people if person.email_key}
-    own = statements.OWN_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(emails))
-    addresses = [normalized(emails[key]) for key in own]
+    emails = [email for person in people for email in (person.email, *person.former_emails)]
+    by_key = {email_key(email): normalized(email) for email in emails if email}
+    others = statements.OTHERS_ADDRESSES.scalars(tenant_id=tenant_id, keys=list(by_key))
+    addresses = [by_key[key] for key in by_key.keys() - set(others)]
     deleted = {
         table: statement.all(addresses=addresses, limit=BATCH)
         for table, statement in statements.DELETE_MAILS.items()

@@ -88,11 +88,21 @@ OWN_ADDRESSES = _statement(
         SELECT FROM users o WHERE o.email_key = u.email_key AND o.tenant_id <> u.tenant_id)
     """,
 )
+OTHERS_ADDRESSES = _statement(
+    "users.others_addresses",
+    """
+    SELECT email_key FROM users
+    WHERE tenant_id <> :tenant_id AND email_key = ANY (CAST(:keys AS text[]))
+    """,
+)
 NEXT_PEOPLE = _statement(
     "users.next_people",
     """
-    SELECT id, idp_user_id, email, email_key FROM users
-    WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
+    SELECT id, idp_user_id, email, ARRAY(
+        SELECT a.before ->> 'email' FROM audit_events a
+        WHERE a.tenant_id = users.tenant_id AND a.target_id = CAST(users.id AS text)
+            AND a.action = 'user.updated' AND a.before ->> 'email' <> '') AS former_emails
+    FROM users WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
     """,
 )
 DELETE_MAILS = {
