@@ -1,7 +1,8 @@
-"""The OpenAPI document by redocly's recommended rules."""
+"""The OpenAPI document by redocly's recommended rules, with the exceptions of `redocly.yaml`."""
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,16 +11,7 @@ import pytest
 from tests.npm import install_packages
 
 PACKAGES = Path(__file__).parents[1]
-SETTINGS = """
-extends: [recommended-strict]
-rules:
-  info-license: off  # the service is not published under one
-  no-ambiguous-paths: off  # /v1/billing/flags/{key}/explain and …/overrides/{override_id}
-  no-invalid-media-type-examples:
-    severity: error
-    allowAdditionalProperties: true  # those beside a $ref are not read; test_openapi.py does
-  operation-4xx-response: off  # /healthz and /readyz have none
-"""
+SETTINGS = PACKAGES.parent / "redocly.yaml"
 QUIET = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
 
 
@@ -28,7 +20,7 @@ class TestRedocly:
     def lint(self, request, tmp_path):
         """The problems of a document."""
         node, packages = install_packages(PACKAGES, request.config.cache)
-        (tmp_path / "redocly.yaml").write_text(SETTINGS)
+        shutil.copy(SETTINGS, tmp_path)
 
         def lint(document: dict) -> list[str]:
             (tmp_path / "openapi.json").write_text(json.dumps(document))
@@ -46,10 +38,9 @@ class TestRedocly:
             return [
                 f"{one['ruleId']} {one['location'][0]['pointer']}: {one['message']}"
                 for one in found
-                if one["severity"] == "error"
             ]
 
         return lint
 
-    def test_finds_no_error(self, client, lint):
+    def test_finds_nothing(self, client, lint):
         assert lint(client.get("/openapi.json").get_json()) == []
