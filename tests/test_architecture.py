@@ -17,7 +17,7 @@ from app.auth.guard import PUBLIC
 from app.core.db.models import TenantRow
 from app.core.db.transactions import transaction
 from app.core.http.endpoint import NOBODY
-from app.core.jobs.queues import JOBS, RENAMED, Queue
+from app.core.jobs.queues import JOBS, Queue
 from app.extensions import db
 from tests import database
 from tests.factories import create_member, create_tenant
@@ -444,7 +444,6 @@ class TestJobs:
             found = getattr(__import__(module, fromlist=[attribute]), attribute)
             assert found is registered
             assert module in {f"app.{domain}.jobs" for domain in DOMAINS}
-        assert set(RENAMED.values()) <= {name.rpartition(".")[0] for name in JOBS}
 
     def test_jobs_take_ids_as_text(self, app):
         for registered in JOBS.values():

@@ -23,7 +23,7 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
-from app.core.jobs.queues import JOBS, apart
+from app.core.jobs.queues import JOBS, logged_errors
 from app.imports import files
 from app.imports.models import Import, ImportFault, ImportPiece, ImportState
 
@@ -156,7 +156,7 @@ def remove_old() -> None:
     """Remove the files and the faults of old imports; an unfinished one has failed."""
     before = utcnow() - LIFETIME
     for unfinished in LOCK_OLD.all(before=before):
-        with apart("import_not_ended", import_id=str(unfinished.id)), savepoint():
+        with logged_errors("import_not_ended", import_id=str(unfinished.id)), savepoint():
             finish(unfinished, {}, error=TOO_OLD)
     REMOVE_OLD_FILES.execute(before=before)
     REMOVE_OLD_FAULTS.execute(before=before)

@@ -10,7 +10,7 @@ from app.core.db import retries
 from app.core.db.batches import delete_in_batches
 from app.core.db.transactions import transaction
 from app.core.jobs import signals
-from app.core.jobs.queues import Queue, apart, job
+from app.core.jobs.queues import Queue, job, logged_errors
 from app.identity_sync import sync
 from app.inbox import processing
 
@@ -50,7 +50,7 @@ def apply_waiting_memberships() -> None:
         waiting = sync.waiting_memberships()
     roles = current_config().idp_role_map
     for source, object_id in waiting:
-        with apart("waiting_membership_failed", object_id=object_id):
+        with logged_errors("waiting_membership_failed", object_id=object_id):
             retries.run(partial(sync.apply_waiting, source, object_id, roles=roles))
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
 from app.core.db.transactions import transaction
-from app.core.jobs.queues import Queue, apart, job
+from app.core.jobs.queues import Queue, job, logged_errors
 from app.plans import assignments, following
 
 BATCH = 500  # tenants
@@ -26,7 +26,7 @@ def follow_plans() -> None:
     harmless to run it twice. The coming ends are announced in batches.
     """
     has_more = True
-    with apart("endings_not_announced"):
+    with logged_errors("endings_not_announced"):
         while has_more:
             with transaction():
                 tenancy.enter(tenancy.PLATFORM)
@@ -47,7 +47,7 @@ def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> 
             return
         for tenant_id in found:
             failed += 1
-            with apart("plan_not_followed", tenant_id=str(tenant_id)):
+            with logged_errors("plan_not_followed", tenant_id=str(tenant_id)):
                 retries.run(partial(_bring, bring, tenant_id))
                 failed -= 1
         done |= found

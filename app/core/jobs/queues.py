@@ -29,12 +29,6 @@ from app.core.redis_clients import request_client
 log = logging.getLogger(__name__)
 
 PAUSE = 5  # seconds, shorter than ``every`` of any periodic job
-RENAMED = {
-    "app.subscriptions.jobs": "app.plans.jobs",
-    "app.webhook_deliveries.jobs": "app.webhooks.deliveries.jobs",
-    "app.webhooks.jobs": "app.inbox.jobs",
-}
-"""Name of a jobs module in the previous release, whose jobs may still be queued -> name now."""
 
 
 class Queue(StrEnum):
@@ -117,7 +111,7 @@ class Job:
 
 
 @contextmanager
-def apart(event: str, **fields: str) -> Iterator[None]:
+def logged_errors(event: str, **fields: str) -> Iterator[None]:
     """Log an error of the block as ``event``, and continue; only a job's time-out is raised."""
     try:
         yield

@@ -12,7 +12,7 @@ from redis import Redis
 from redis.client import Pipeline
 from rq.serializers import JSONSerializer
 
-from app.core.jobs.queues import RENAMED, Queue, queue_named
+from app.core.jobs.queues import Queue, queue_named
 from app.core.observability import telemetry
 from app.core.observability.logs import add_facts, resume_request
 from app.core.observability.metrics import JOB_RESULTS
@@ -29,9 +29,6 @@ class Worker(rq.Worker):
 
     def perform_job(self, job: rq.job.Job, queue: rq.Queue) -> bool:
         """Run one job; returns whether it succeeded. Log lines have the id of the job's request."""
-        module, _, name = str(job.func_name).rpartition(".")
-        if module in RENAMED:
-            job.func_name = f"{RENAMED[module]}.{name}"
         with self.app.app_context():
             db.engine.dispose(close=False)
             with telemetry.job_span(str(job.func_name), job.meta, queue=queue.name, job_id=job.id):

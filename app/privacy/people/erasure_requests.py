@@ -31,7 +31,7 @@ from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict
-from app.core.jobs.queues import JOBS, apart
+from app.core.jobs.queues import JOBS, logged_errors
 from app.privacy.database import application
 from app.privacy.mentions import Found, Reader
 from app.privacy.people.person import (
@@ -108,7 +108,7 @@ def erase_requested(keys: Sequence[tuple[UUID, UUID]]) -> None:
         found = find_mentions(connection, list(chain(*people)))
     for erasure, person in zip(erasures, people, strict=True):
         user = {"user_id": str(erasure.user_id)}
-        with apart("erasure_failed", **user):
+        with logged_errors("erasure_failed", **user):
             try:
                 with application() as connection:
                     _erase(connection, erasure, person, found)
