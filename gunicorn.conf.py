@@ -84,7 +84,7 @@ def post_fork(server, worker):
 
 def child_exit(server, worker):
     """Merge the metrics of a process that has ended, so that reading them stays fast."""
-    from app.core.observability.process_files import merge_ended
+    from app.operations.process_files import merge_ended
 
     try:
         merge_ended(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]), worker.pid)

@@ -13,11 +13,11 @@ from redis.exceptions import RedisError
 from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.core.errors import first_line
-from app.core.jobs.background import PARTS, run_parts
 from app.core.jobs.queues import JOBS, Queue
-from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
+from app.operations.background import PARTS, run_parts
+from app.operations.scheduler import run_scheduler
 from app.surfaces.commands.output import print_rows
 from app.webhooks.deliveries.sender import run_sender
 

@@ -20,9 +20,9 @@ from app.core.db.replicas.watch import State
 from app.core.db.transactions import current_transaction
 from app.core.health import gauge
 from app.core.jobs.queues import Queue, connection, queue_named
-from app.core.observability.process_files import metrics_in
 from app.core.observability.shared_metrics import SharedMetric
 from app.operations import service
+from app.operations.process_files import metrics_in
 from app.operations.queues import live_workers
 
 # Shared by the web processes: without Redis it keeps its last values.

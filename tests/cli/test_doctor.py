@@ -10,12 +10,12 @@ import pytest
 
 from app import create_app
 from app.config import SETTINGS
-from app.core.jobs.background import LAST_SEEN, PARTS
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
 from app.extensions import db
+from app.operations.background import LAST_SEEN, PARTS
 from app.operations.checks.database import check_version
 from tests.test_wsgi import run
 

@@ -6,8 +6,8 @@ from collections import Counter
 from app import create_app
 from app.core.jobs import queues
 from app.core.jobs.queues import JOBS, Queue, connection, queue_named
-from app.core.jobs.scheduler import run_scheduler
 from app.extensions import db
+from app.operations.scheduler import run_scheduler
 
 BUILD = "app.custom_fields.jobs.sync_search_index"
 

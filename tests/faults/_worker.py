@@ -15,9 +15,9 @@ import psutil
 
 from app import create_app, import_each
 from app.core.jobs.queues import Queue
-from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
+from app.operations.scheduler import run_scheduler
 from app.webhooks.deliveries import work
 from app.webhooks.deliveries.sender import run_sender
 

@@ -12,14 +12,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis import Redis
 
 from app import create_app
-from app.core.jobs.background import LAST_SEEN, run_parts
 from app.core.jobs.queues import JOBS, Queue
-from app.core.jobs.scheduler import run_scheduler
 from app.core.jobs.worker import make_worker
 from app.core.observability.metrics import JOB_RESULTS
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.events.sequencer import run_sequencer
 from app.extensions import db
+from app.operations.background import LAST_SEEN, run_parts
+from app.operations.scheduler import run_scheduler
 from app.webhooks.deliveries.sender import run_sender
 from tests.database import query
 from tests.factories import (

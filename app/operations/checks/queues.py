@@ -10,8 +10,8 @@ from redis.exceptions import RedisError
 
 from app.core.errors import first_line
 from app.core.health import Finding
-from app.core.jobs.background import LAST_SEEN
 from app.core.jobs.queues import connection
+from app.operations.background import LAST_SEEN
 from app.operations.queues import QueueState, read_queues
 
 LONGEST_SILENCE = 60  # seconds; a process shows every 10 seconds that it works

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from app.core.clock import utcnow
-from app.core.jobs import background, queues, scheduler
+from app.core.jobs import queues
 from app.core.jobs.queues import JOBS
 from app.imports import jobs as imports
 from app.imports import service as import_service
@@ -18,6 +18,7 @@ from app.inbox import jobs as webhooks
 from app.inbox import processing
 from app.inbox.models import WebhookEvent
 from app.memberships.models import Membership
+from app.operations import background, scheduler
 from app.plans import assignments
 from app.plans import jobs as plans
 from app.plans.models import PlanAssignment

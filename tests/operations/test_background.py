@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from app.core.jobs import background
-from app.core.jobs.background import run_parts
+from app.operations import background
+from app.operations.background import run_parts
 from tests.running.serving import wait_until
 
 

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
-from app.core.observability.process_files import merge_ended, metrics_in
+from app.operations.process_files import merge_ended, metrics_in
 from tests.operations.test_metrics import samples
 
 GAUGE, COUNTER, HISTOGRAM = "gauge_mostrecent", "counter", "histogram"
