@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from app import DOMAINS
-from app.auth.guard import PUBLIC
+from app.auth.guard import public as for_everybody
 from app.core.db.models import TenantRow
 from app.core.db.transactions import transaction
 from app.core.http.endpoint import NOBODY
@@ -393,7 +393,7 @@ class TestEndpoints:
         public = {
             rule.rule
             for rule in app.url_map.iter_rules()
-            if app.view_functions[rule.endpoint].access is PUBLIC
+            if app.view_functions[rule.endpoint].access is for_everybody
         }
 
         assert {path for path in public if not path.startswith("/docs")} == {

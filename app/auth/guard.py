@@ -6,8 +6,7 @@ start of the request's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from uuid import UUID
 
 import flask
@@ -25,8 +24,8 @@ from app.auth.principals import (
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
 from app.core.db import tenancy
-from app.core.errors import AppError, Forbidden, PermissionDenied, ProviderField, Unauthenticated
-from app.core.http.endpoint import Access, Guarded, View, guarded
+from app.core.errors import Forbidden, PermissionDenied, ProviderField, Unauthenticated
+from app.core.http.endpoint import Access
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request, current_request
 from app.core.observability.logs import add_facts
@@ -49,8 +48,6 @@ OPERATOR = "controlplane.operator"
 The value is the :class:`Actor`, who has every permission. A client cannot set it.
 """
 
-PUBLIC = Access()
-
 
 class TenantSuspended(Forbidden):
     """The credential's tenant is not active."""
@@ -61,14 +58,27 @@ class TenantSuspended(Forbidden):
 
 @dataclass(frozen=True)
 class Requires(Access):
-    """The requirements of an endpoint for its caller; see :func:`requires`."""
+    """Decorator: allow a view only for a principal with ``permission``.
+
+    ``platform_only`` refuses all tenant credentials. ``while_suspended`` also allows credentials of
+    a suspended tenant. ``provider_only`` refuses tenant credentials with the code
+    ``provider_field``, before the request's body is validated.
+    """
 
     permission: Permission
+    _: KW_ONLY
     platform_only: bool = False
     while_suspended: bool = False
     provider_only: bool = False
-    errors: tuple[type[AppError], ...] = ()
-    description: str = ""
+
+    def __post_init__(self) -> None:
+        suspended = () if self.while_suspended else (TenantSuspended,)
+        provider = (ProviderField,) if self.provider_only else ()
+        kind = " of a platform credential" if self.platform_only else ""
+        vars(self).update(
+            errors=(PermissionDenied, NoMembership, *suspended, *provider, KeysUnavailable),
+            description=f"Requires the permission `{self.permission}`{kind}.",
+        )
 
     def enter(self, request: Request) -> None:
         """Authenticate, then authorise. Afterwards ``request.principal`` is set.
@@ -102,32 +112,8 @@ class Requires(Access):
         current_principal().check(Permission(permission))
 
 
-def requires(
-    permission: Permission,
-    *,
-    platform_only: bool = False,
-    while_suspended: bool = False,
-    provider_only: bool = False,
-) -> Callable[[View], Guarded]:
-    """Allow a view only for a principal with ``permission``.
-
-    ``platform_only`` refuses all tenant credentials. ``while_suspended`` also allows credentials of
-    a suspended tenant. ``provider_only`` refuses tenant credentials with the code
-    ``provider_field``, before the request's body is validated.
-    """
-    suspended = () if while_suspended else (TenantSuspended,)
-    provider = (ProviderField,) if provider_only else ()
-    errors = (PermissionDenied, NoMembership, *suspended, *provider, KeysUnavailable)
-    kind = " of a platform credential" if platform_only else ""
-    description = f"Requires the permission `{permission}`{kind}."
-    access = Requires(
-        permission, platform_only, while_suspended, provider_only, errors, description
-    )
-    return lambda view: guarded(view, access)
-
-
-def public(view: View) -> Guarded:
-    return guarded(view, PUBLIC)
+requires = Requires
+public = Access()
 
 
 def bearer_of(request: flask.Request) -> str:

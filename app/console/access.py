@@ -15,14 +15,14 @@ from flask import Response, current_app, g, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.auth import sessions
-from app.auth.guard import PUBLIC
+from app.auth.guard import public
 from app.auth.principals import NoMembership, Principal, user_principal
 from app.auth.tokens import Claims
 from app.config import current_config
 from app.core.db import retries
 from app.core.db.replicas import reading
 from app.core.errors import AppError
-from app.core.http.endpoint import Access, Guarded, View, guarded
+from app.core.http.endpoint import Access, Guarded
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
 from app.core.observability.logs import add_facts
@@ -60,6 +60,9 @@ class SignedIn(Access):
     needs_tenant: bool = True
 
 
+signed_in_without_tenant = SignedIn(needs_tenant=False)
+
+
 @dataclass(frozen=True)
 class Session:
     """A browser that is signed in. ``principal`` is None until a tenant is chosen."""
@@ -90,11 +93,6 @@ def current_session() -> Session:
     return session
 
 
-def signed_in_without_tenant(view: View) -> Guarded:
-    """Show a page to everybody with a session."""
-    return guarded(view, SignedIn(needs_tenant=False))
-
-
 def admit() -> AnyResponse | None:
     """Before each request: refuse forged ones, find the session, or lead to the sign-in.
 
@@ -103,7 +101,7 @@ def admit() -> AnyResponse | None:
     g.session = None
     view = current_app.view_functions[request.endpoint or ""]
     access = view.access if isinstance(view, Guarded) else None
-    if access is PUBLIC:
+    if access is public:
         return None
     secret = request.cookies.get(cookie_name(), "")
     current, limits = current_request(), rate_limits()

@@ -19,7 +19,7 @@ from app.console.api import Answer, Refused, get_tenant
 from app.console.assets import asset_url
 from app.console.navigation import navigation, tenant_tabs
 from app.core.errors import AppError, DatabaseUnavailable
-from app.core.http.endpoint import Guarded, guarded
+from app.core.http.endpoint import Guarded
 
 console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
 console.before_request(access.admit)
@@ -49,7 +49,7 @@ def page(
     """
 
     def register(view: Callable[..., Shown]) -> Guarded:
-        shown = guarded(view, access.SignedIn())
+        shown = access.SignedIn()(view)
         for rule in (path, TENANT + path) if also_of_tenant else (path,):
             console.add_url_rule(rule, view_func=shown, methods=methods)
         return shown

@@ -17,7 +17,7 @@ from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.errors import Forbidden, Unauthenticated
-from app.core.http.endpoint import Access, Guarded, View, guarded
+from app.core.http.endpoint import Access
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request
 from app.core.observability.logs import add_facts
@@ -47,14 +47,12 @@ class ConnectionDisabled(Forbidden):
 
 
 class ConnectionAccess(Access):
-    """The guard of the endpoints below /scim: the token of an active connection."""
+    """The decorator of the endpoints below /scim: they need the token of an active connection."""
 
     permission = Permission.SCIM_WRITE
 
 
-def with_token(view: View) -> Guarded:
-    """Allow a view for the connections of directories."""
-    return guarded(view, ConnectionAccess())
+with_token = ConnectionAccess()
 
 
 def enter(request: Request) -> Connection:

@@ -34,7 +34,7 @@ def answer(path: str, request: Request) -> Response:
     from app.scim import protocol
 
     if request.method != "GET" and not rest.endswith(".search"):
-        transactions.confirm()
+        transactions.current_transaction().is_confirming = True
     return protocol.serve(request, f"/{rest}", connection)
 
 

@@ -78,7 +78,12 @@ class Transaction:
     has_begun: bool = False
     has_written: bool = False
     has_committed: bool = False
-    is_confirming: bool = False  # see confirm()
+    is_confirming: bool = False
+    """Whether the commit waits until all commits that the transaction has seen are replicated.
+
+    Requests for changes need this even if they write nothing. A client may repeat a change after a
+    503, and find it already made by a commit that no standby has yet.
+    """
 
     @cached_property
     def connection(self) -> PoolProxiedConnection:
@@ -184,7 +189,7 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
     Callbacks of :func:`on_commit` run after the commit, in order. An error of a callback is only
     logged, because the changes are already durable. Raises RuntimeError inside a transaction.
     """
-    if is_open():
+    if _current.get() is not None:
         raise RuntimeError("transaction() does not nest")
     current = current or Transaction()
     entered = _current.set(current)
@@ -230,15 +235,6 @@ def savepoint() -> Iterator[None]:
 def on_commit(callback: Callable[[], object]) -> None:
     """Call ``callback`` after the current transaction's commit. A rollback discards it."""
     current_transaction().callbacks.append(callback)
-
-
-def confirm() -> None:
-    """Let the current transaction's commit wait until all commits that it has seen are replicated.
-
-    Requests for changes need this even if they write nothing. A client may repeat a change after a
-    503, and find it already made by a commit that no standby has yet.
-    """
-    current_transaction().is_confirming = True
 
 
 def is_open() -> bool:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import flask
 from flask import Response
 
-from app.core.db import retries, transactions
+from app.core.db import retries
 from app.core.db.replicas import reading
 from app.core.errors import AppError, PermissionDenied
 from app.core.http import answers, idempotency, parser
@@ -24,11 +24,14 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 class Access:
-    """Who may call a view. This class allows everybody; that of :mod:`app.auth.guard` does not."""
+    """Who may call a view: a decorator. This class allows everybody, its subclasses do not."""
 
     permission: str | None = None  # the permission that the caller needs; None: public
     errors: tuple[type[AppError], ...] = ()  # the errors with a code that enter() raises
     description = "Public: needs no credential."  # for the OpenAPI document
+
+    def __call__(self, view: View) -> Guarded:
+        return replace(view, access=self) if isinstance(view, Guarded) else Guarded(view, self)
 
     def enter(self, request: Request) -> None:
         """Authenticate and authorise: set the principal and the scope, or raise AppError."""
@@ -112,11 +115,6 @@ class Endpoint(Guarded):
 View: TypeAlias = Callable[..., Any] | Guarded
 
 
-def guarded(view: View, access: Access) -> Guarded:
-    """The view with this access."""
-    return replace(view, access=access) if isinstance(view, Guarded) else Guarded(view, access)
-
-
 def endpoint_of(view: View) -> Endpoint:
     """The view itself if an earlier decorator has made it an endpoint, else a new endpoint."""
     if isinstance(view, Endpoint):
@@ -153,7 +151,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
             endpoint.access.enter(request)  # authenticate and authorise
             route.enter(transaction)  # the following statements of a read may go to a replica
             if not endpoint.reads(request):
-                transactions.confirm()
+                transaction.is_confirming = True
             if "If-Match" in request.headers:
                 transaction.precondition = request.if_match
             replayed = idempotency.replay(request)
