@@ -11,15 +11,15 @@ from types import ModuleType
 
 from flask import Flask
 
-from app.auth.key_use import record_refused_uses
+from app.auth.key_use import record_refused_use
 from app.auth.oidc import IdentityProvider
 from app.auth.tokens import TokenVerifier
 from app.config import load_config
 from app.console.routes import open_console
 from app.core.db.replicas.reading import open_databases
+from app.core.http import hooks
 from app.core.http.application import Application
 from app.core.http.cors import allow_origins
-from app.core.http.hooks import register_hooks
 from app.core.http.rate_limit import EXTENSION, RateLimits
 from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
@@ -93,9 +93,10 @@ def create_app(
         _register_commands(app)
     telemetry.start(app, config)
     app.extensions[EXTENSION] = RateLimits(config)
-    register_hooks(app)
+    app.before_request(hooks.begin)
+    app.after_request(hooks.finish)
     allow_origins(app, config.cors_origins)
-    record_refused_uses(app)
+    app.after_request(record_refused_use)
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 
 import psycopg2
-from flask import Flask, Response
-from sqlalchemy import Uuid, bindparam, text
+from flask import Response
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
@@ -21,27 +20,21 @@ log = logging.getLogger(__name__)
 
 RECORD_USE = Statement(
     "api_keys.record_use",
-    text(
-        "UPDATE api_keys SET last_used_at = now() WHERE id = ("
-        "SELECT id FROM api_keys WHERE id = :key_id"
-        " AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')"
-        " FOR UPDATE SKIP LOCKED)"
-    ).bindparams(bindparam("key_id", type_=Uuid)),
+    "UPDATE api_keys SET last_used_at = now() WHERE id = ("
+    "SELECT id FROM api_keys WHERE id = :key_id"
+    " AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')"
+    " FOR UPDATE SKIP LOCKED)",
 )
 
 
-def record_refused_uses(app: Flask) -> None:
-    """Record the use of an API key after each answer with a 4xx status."""
-    app.after_request(_record)
-
-
-def _record(response: Response) -> Response:
+def record_refused_use(response: Response) -> Response:
+    """Flask's hook after each request: record the use of its API key if the status is 4xx."""
     key_id = current_request().api_key_id if 400 <= response.status_code < 500 else None
     if key_id is None:
         return response
     try:
         with transaction():
-            RECORD_USE.execute(key_id=key_id)
+            RECORD_USE.execute(key_id=str(key_id))
     except (psycopg2.Error, PoolTimeout) as fault:
         log.warning("key_use_not_recorded", extra={"reason": type(fault).__name__})
     return response

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import bindparam, select
 
 from app.auth.keys import digest_of
 from app.auth.models import ConsoleSession, ConsoleTicket
 from app.auth.tokens import Claims
 from app.core.clock import utcnow
 from app.core.db import tenancy
-from app.core.db.models import Moment
+from app.core.db.queries import find_row
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.memberships.models import Membership
@@ -31,48 +31,23 @@ IDLE = timedelta(hours=2)
 TICKET_LIFETIME = timedelta(minutes=10)
 USE_RECORDED = timedelta(minutes=1)  # `last_used_at` is written at most this often
 
-_sessions = ConsoleSession.__table__
-_tickets = ConsoleTicket.__table__
-
-FIND = Statement(
-    "console_sessions.find",
-    select(ConsoleSession).where(
-        ConsoleSession.digest == bindparam("digest"),
-        ConsoleSession.created_at > bindparam("created_after", type_=Moment),
-        ConsoleSession.last_used_at > bindparam("used_after", type_=Moment),
-    ),
-)
 NOTE_USE = Statement(
     "console_sessions.note_use",
-    update(_sessions)
-    .where(_sessions.c.digest == bindparam("of_digest"))
-    .values(last_used_at=bindparam("now", type_=Moment)),
+    "UPDATE console_sessions SET last_used_at = :now WHERE digest = :digest",
 )
-END = Statement(
-    "console_sessions.end", delete(_sessions).where(_sessions.c.digest == bindparam("digest"))
-)
+END = Statement("console_sessions.end", "DELETE FROM console_sessions WHERE digest = :digest")
 FORGET_SESSIONS = Statement(
     "console_sessions.forget_expired",
-    delete(_sessions).where(
-        or_(
-            _sessions.c.created_at <= bindparam("created_before", type_=Moment),
-            _sessions.c.last_used_at <= bindparam("used_before", type_=Moment),
-        )
-    ),
-)
-FIND_TICKET = Statement(
-    "console_tickets.find",
-    select(ConsoleTicket).where(
-        ConsoleTicket.digest == bindparam("digest"),
-        ConsoleTicket.expires_at > bindparam("now", type_=Moment),
-    ),
+    "DELETE FROM console_sessions"
+    " WHERE created_at <= :created_before OR last_used_at <= :used_before",
 )
 USE_TICKET = Statement(
-    "console_tickets.use", delete(_tickets).where(_tickets.c.digest == bindparam("digest"))
+    "console_tickets.use",
+    "DELETE FROM console_tickets WHERE digest = :digest AND expires_at > :now"
+    " RETURNING subject, org_id, data",
 )
 FORGET_TICKETS = Statement(
-    "console_tickets.forget_expired",
-    delete(_tickets).where(_tickets.c.expires_at <= bindparam("now", type_=Moment)),
+    "console_tickets.forget_expired", "DELETE FROM console_tickets WHERE expires_at <= :now"
 )
 ORGANIZATIONS = Statement(
     "console_sessions.organizations",
@@ -102,11 +77,11 @@ def find(secret: str) -> Claims | None:
     """The claims of the session with this secret; None if it has ended. Its use is recorded."""
     now = utcnow()
     digest = digest_of(secret)
-    found = FIND.first(digest=digest, created_after=now - LIFETIME, used_after=now - IDLE)
-    if found is None:
+    found = find_row(ConsoleSession, digest=digest)
+    if found is None or found.created_at <= now - LIFETIME or found.last_used_at <= now - IDLE:
         return None
     if found.last_used_at < now - USE_RECORDED:
-        NOTE_USE.execute(of_digest=digest, now=now)
+        NOTE_USE.execute(digest=digest, now=now)
     return Claims(found.subject, found.org_id)
 
 
@@ -141,12 +116,9 @@ def create_ticket(
     return secret
 
 
-def use_ticket(purpose: str, secret: str) -> ConsoleTicket | None:
-    """Use a ticket and return it; None if it is unknown, used or expired."""
-    digest = _ticket_digest(purpose, secret)
-    found: ConsoleTicket | None = FIND_TICKET.first(digest=digest, now=utcnow())
-    # If two requests use one secret at the same time, only one of them deletes the row.
-    return found if USE_TICKET.execute(digest=digest) == 1 else None
+def use_ticket(purpose: str, secret: str) -> Any:
+    """Use a ticket; its subject, org_id and data, or None if it is unknown, used or expired."""
+    return USE_TICKET.first(digest=_ticket_digest(purpose, secret), now=utcnow())
 
 
 def forget_expired() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from flask import Flask, Response, current_app
+from flask import Response, current_app
 from werkzeug.exceptions import NotFound
 
 from app.core.errors import BadRequest, PermissionDenied
@@ -19,12 +19,6 @@ from app.core.observability.metrics import METHODS, count_request
 from app.core.version import HEADER, VERSION
 
 log = logging.getLogger(__name__)
-
-
-def register_hooks(app: Flask) -> None:
-    """Register :func:`begin` and :func:`finish`."""
-    app.before_request(begin)
-    app.after_request(finish)
 
 
 def begin() -> Response | None:
