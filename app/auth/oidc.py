@@ -10,7 +10,8 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jwt
@@ -43,12 +44,8 @@ class SignInRefused(Unauthenticated):
 class Attempt:
     """A sign-in that has begun: the values that the provider's answer must match."""
 
-    nonce: str
-    verifier: str
-
-
-def begin() -> Attempt:
-    return Attempt(nonce=secrets.token_urlsafe(32), verifier=secrets.token_urlsafe(48))
+    nonce: str = field(default_factory=secrets.token_urlsafe)
+    verifier: str = field(default_factory=partial(secrets.token_urlsafe, 48))
 
 
 class IdentityProvider:

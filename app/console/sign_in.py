@@ -71,7 +71,7 @@ def begin_oidc() -> Response:
     # For the address, because each attempt is stored.
     rate_limits().count_request(current_request(), "")
     provider = _provider()
-    attempt = oidc.begin()
+    attempt = oidc.Attempt()
     data = {**asdict(attempt), "next": safe_target(request.args.get("next", ""))}
     state = retries.run(lambda: sessions.create_ticket(OIDC, data=data))
     response = redirect(provider.authorization_url(attempt, state, _callback_url()), 303)
