@@ -4,40 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import select
 
 from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
-from app.core.db.queries import Change
+from app.core.db.queries import Change, find_row
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Invalid, NotFound, value_error
 
 MAX_SUBJECT = 255  # characters
 
-LIST = Statement(
-    "platform_admins.list",
-    select(PlatformAdmin).order_by(PlatformAdmin.subject),
-)
-FIND = Statement(
-    "platform_admins.find",
-    select(PlatformAdmin).where(PlatformAdmin.subject == bindparam("subject")),
-)
-DELETE = Statement(
-    "platform_admins.delete",
-    delete(PlatformAdmin).where(PlatformAdmin.subject == bindparam("of_subject")),
-)
+LIST = Statement("platform_admins.list", select(PlatformAdmin).order_by(PlatformAdmin.subject))
+DELETE = Statement("platform_admins.delete", "DELETE FROM platform_admins WHERE subject = :subject")
 
 
 def list_admins() -> Sequence[PlatformAdmin]:
-    """All superadmins, ordered by subject."""
     return LIST.all()
 
 
 def get_admin(subject: str) -> PlatformAdmin:
-    """The superadmin; raises NotFound."""
-    found: PlatformAdmin | None = FIND.first(subject=subject)
+    found = find_row(PlatformAdmin, subject=subject)
     if found is None:
         raise NotFound.of(PlatformAdmin)
     return found
@@ -51,7 +39,7 @@ def add(subject: str, *, actor: Actor) -> PlatformAdmin:
     if not 1 <= len(subject) <= MAX_SUBJECT or not subject.isprintable():
         reason = f"a subject must have 1 to {MAX_SUBJECT} printable characters"
         raise Invalid(value_error(["body", "subject"], reason, subject))
-    found: PlatformAdmin | None = FIND.first(subject=subject)
+    found = find_row(PlatformAdmin, subject=subject)
     if found is not None:
         return found
     admin = insert_row(PlatformAdmin, {"subject": subject})
@@ -61,16 +49,10 @@ def add(subject: str, *, actor: Actor) -> PlatformAdmin:
 
 def remove(subject: str, *, actor: Actor) -> None:
     """Remove a superadmin; it has effect on the next request. Raises NotFound."""
-    if DELETE.execute(of_subject=subject) == 0:
+    if DELETE.execute(subject=subject) == 0:
         raise NotFound.of(PlatformAdmin)
     _record("platform_admin.removed", subject, Change({"subject": subject}, {}), actor)
 
 
 def _record(action: str, subject: str, change: Change, actor: Actor) -> None:
-    add_event(
-        action,
-        target_id=subject,
-        tenant_id=None,
-        change=change,
-        actor=actor,
-    )
+    add_event(action, target_id=subject, tenant_id=None, change=change, actor=actor)
