@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
-from uuid import UUID
+from types import SimpleNamespace
 
 from app.access.steps import (
     Outcome,
@@ -30,25 +29,6 @@ ADD_SUPERADMIN = "Add the subject as a platform superadmin: flask platform-admin
 MEMBER_STEPS = (StepName.TENANT, StepName.USER, StepName.MEMBERSHIP, StepName.ROLE)
 
 
-class FoundUser(NamedTuple):
-    """A row of the database function ``authenticate_user``."""
-
-    is_superadmin: bool
-    tenant_id: UUID | None
-    tenant_is_active: bool | None
-    user_id: UUID | None
-    role: str | None
-
-
-class FoundKey(NamedTuple):
-    """A row of the database function ``authenticate_key``."""
-
-    key_id: UUID
-    tenant_id: UUID | None
-    permissions: list[str]
-    tenant_is_active: bool | None
-
-
 @dataclass(frozen=True)
 class Member:
     """A user token, and the rows that exist for it.
@@ -67,10 +47,6 @@ class Member:
         return bool(self.is_superadmin)
 
     @property
-    def granting_step(self) -> StepName:
-        return StepName.PLATFORM if self.is_superadmin else StepName.PERMISSION
-
-    @property
     def missing_step(self) -> StepName:
         """The first step without an active row; of the tenant, any row counts."""
         if self.tenant is None:
@@ -82,7 +58,7 @@ class Member:
         """The principal of a request; raises NoMembership."""
         tenant, user, membership = self.tenant, self.user, self.membership
         is_member = user and user.is_active and membership and membership.is_active
-        found = FoundUser(
+        found = SimpleNamespace(  # what ``authenticate_user`` would return
             is_superadmin=self.is_platform,
             tenant_id=tenant.id if tenant else None,
             tenant_is_active=tenant.is_active if tenant else None,
@@ -183,14 +159,10 @@ class Key:
     def is_platform(self) -> bool:
         return self.tenant is None
 
-    @property
-    def granting_step(self) -> StepName:
-        return StepName.PERMISSION
-
     def principal(self) -> Principal:
         """The principal of a request; raises Unauthenticated."""
         is_usable = self.row.revoked_at is None and not self.is_expired
-        return principal_of_key(self._found() if is_usable else None)
+        return principal_of_key(self._found if is_usable else None)
 
     def steps(self, permission: Permission) -> list[Step]:
         return [
@@ -203,10 +175,12 @@ class Key:
             self._platform_step(permission),
         ]
 
-    def _found(self) -> FoundKey:
-        row = self.row
+    @property
+    def _found(self) -> SimpleNamespace:
+        """What ``authenticate_key`` would return for a key that can be used."""
         is_active = self.tenant.is_active if self.tenant else None
-        return FoundKey(row.id, row.tenant_id, row.permissions, is_active)
+        row = self.row._asdict()
+        return SimpleNamespace(**row, key_id=self.row.id, tenant_is_active=is_active)
 
     def _credential_step(self) -> Step:
         named = f"The API key {self.row.name} ({self.row.prefix}…)"
@@ -228,7 +202,7 @@ class Key:
         return skipped(StepName.ROLE, found)
 
     def _permission_step(self, permission: Permission) -> Step:
-        if principal_of_key(self._found()).has(permission):
+        if principal_of_key(self._found).has(permission):
             return passed(StepName.PERMISSION, f"The key has the permission {permission}.")
         found = f"The key does not have the permission {permission}."
         if permission in PLATFORM_ONLY and not self.is_platform:

@@ -13,7 +13,6 @@ from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy import (
-    SelectBase,
     Text,
     Uuid,
     bindparam,
@@ -24,6 +23,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.orm import aliased
 
@@ -49,35 +49,31 @@ R = TypeVar("R", bound=Row)
 Named = aliased(Tenant)  # by the request; a platform key is of no tenant
 
 
-def _find_member(name: str, asked: SelectBase) -> Statement:
-    """The statement for ``asked``, which selects a ``subject`` and its ``home``, a tenant's id.
-
-    The tenant is that of ``org_id`` or ``tenant_id``, else the ``home``.
-    """
-    person = asked.subquery("person")
-    home = case((_org_id.is_(None), person.c.home))
-    tenant_id = func.coalesce(_tenant_id, home)
-    is_superadmin = exists().where(PlatformAdmin.subject == person.c.subject)
-    of_tenant = (User.tenant_id == Tenant.id) & (User.idp_user_id == person.c.subject)
-    of_user = (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
-    return Statement(
-        name,
-        select(person.c.subject, is_superadmin.label("is_superadmin"), Tenant, User, Membership)
-        .select_from(person)
-        .outerjoin(Tenant, or_(Tenant.idp_org_id == _org_id, Tenant.id == tenant_id))
-        .outerjoin(User, of_tenant)
-        .outerjoin(Membership, of_user),
+_subject = cast(bindparam("subject"), Text)
+_person = union_all(  # one of the two is empty
+    select(_subject.label("subject"), cast(null(), Uuid).label("home")).where(
+        _subject.is_not(None)
+    ),
+    select(User.idp_user_id, User.tenant_id).where(User.id == bindparam("user_id", type_=Uuid)),
+).subquery("person")
+_home = case((_org_id.is_(None), _person.c.home))
+FIND_PERSON = Statement(
+    "access.find_person",
+    select(
+        _person.c.subject,
+        exists().where(PlatformAdmin.subject == _person.c.subject).label("is_superadmin"),
+        Tenant,
+        User,
+        Membership,
     )
-
-
-FIND_SUBJECT = _find_member(
-    "access.find_subject",
-    select(cast(bindparam("subject"), Text).label("subject"), cast(null(), Uuid).label("home")),
-)
-FIND_USER = _find_member(
-    "access.find_user",
-    select(User.idp_user_id.label("subject"), User.tenant_id.label("home")).where(
-        User.id == bindparam("user_id", type_=Uuid)
+    .select_from(_person)
+    .outerjoin(
+        Tenant,
+        or_(Tenant.idp_org_id == _org_id, Tenant.id == func.coalesce(_tenant_id, _home)),
+    )
+    .outerjoin(User, (User.tenant_id == Tenant.id) & (User.idp_user_id == _person.c.subject))
+    .outerjoin(
+        Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
     ),
 )
 FIND_KEY = Statement(
@@ -156,10 +152,7 @@ def _find_person(
 ) -> Member:
     own = current_scope().tenant_id
     place = {"org_id": org_id if own is None else None, "tenant_id": own or tenant_id}
-    if user_id is not None:
-        found = FIND_USER.first(user_id=user_id, **place)
-    else:
-        found = FIND_SUBJECT.first(subject=subject, **place)
+    found = FIND_PERSON.first(subject=subject, user_id=user_id, **place)
     if found is None:
         raise NotFound.of("user")
     tenant = _existing(found.Tenant)
@@ -213,7 +206,8 @@ def _deciding_step(
 ) -> StepName:
     match refusal:
         case None:
-            return credential.granting_step
+            is_superadmin = isinstance(credential, Member) and credential.is_platform
+            return StepName.PLATFORM if is_superadmin else StepName.PERMISSION
         case Unauthenticated():
             return StepName.CREDENTIAL
         case TenantSuspended():
