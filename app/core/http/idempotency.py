@@ -15,18 +15,10 @@ from typing import NamedTuple
 
 from flask import Response
 from psycopg2.errors import LockNotAvailable
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    LargeBinary,
-    Text,
-    bindparam,
-    delete,
-    select,
-    update,
-)
+from sqlalchemy import JSON, BigInteger, LargeBinary, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.core import json_text
 from app.core.clock import utcnow
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
@@ -69,22 +61,24 @@ class IdempotencyKey(Model):
 CLAIM = Statement(
     "idempotency_keys.claim",
     "INSERT INTO idempotency_keys AS used (scope, key, fingerprint, created_at)"
-    " VALUES (:scope, :key, :fingerprint, :now) ON CONFLICT (scope, key) DO UPDATE"
+    " SELECT :scope, :key, :fingerprint, CAST(:now AS timestamptz)"
+    " FROM set_config('lock_timeout', :limit, true) ON CONFLICT (scope, key) DO UPDATE"
     " SET fingerprint = excluded.fingerprint, created_at = excluded.created_at,"
     " status = NULL, headers = NULL, body = NULL WHERE used.created_at < :expired_before",
 )
-LIMIT_WAIT = Statement(
-    "idempotency_keys.limit_wait", "SELECT set_config('lock_timeout', :limit, true)"
+GET = Statement(
+    "idempotency_keys.get",
+    "SELECT fingerprint, status, headers, body FROM idempotency_keys"
+    " WHERE scope = :scope AND key = :key",
 )
-_PLACE = (IdempotencyKey.scope == bindparam("of_scope"), IdempotencyKey.key == bindparam("of_key"))
-GET = Statement("idempotency_keys.get", select(IdempotencyKey).where(*_PLACE))
 STORE = Statement(
     "idempotency_keys.store",
-    update(IdempotencyKey)
-    .where(*_PLACE)
-    .values(status=bindparam("status"), headers=bindparam("headers"), body=bindparam("body")),
+    "UPDATE idempotency_keys SET status = :status, headers = :headers, body = :body"
+    " WHERE scope = :scope AND key = :key",
 )
-RELEASE = Statement("idempotency_keys.release", delete(IdempotencyKey).where(*_PLACE))
+RELEASE = Statement(
+    "idempotency_keys.release", "DELETE FROM idempotency_keys WHERE scope = :scope AND key = :key"
+)
 # The outer DELETE checks the time again, because a request may meanwhile have renewed the key.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
@@ -98,8 +92,8 @@ DELETE_EXPIRED = Statement(
 class Key(NamedTuple):
     """A key that a request has claimed, as the primary key of :class:`IdempotencyKey`."""
 
-    of_scope: str
-    of_key: str
+    scope: str
+    key: str
 
 
 def replay(request: Request) -> Response | None:
@@ -145,7 +139,8 @@ def store(request: Request, response: Response) -> None:
     body = response.get_data() if request.repeatable_body is None else request.repeatable_body
     if len(body) > MAX_BODY:
         body = NOT_STORED
-    STORE.execute(**place, status=response.status_code, headers=headers, body=body)
+    text = json_text.dumps_text(headers)
+    STORE.execute(**place, status=response.status_code, headers=text, body=body)
 
 
 def reused(key: str) -> Entry:
@@ -166,19 +161,12 @@ def _claim(key: Key, fingerprint: str) -> bool:
 
     Waits while another transaction is inserting the same key.
     """
-    now = utcnow()
-    LIMIT_WAIT.first(limit=f"{int(WAIT_SECONDS * 1000)}ms")
+    now, limit = utcnow(), f"{int(WAIT_SECONDS * 1000)}ms"
+    values = {"fingerprint": fingerprint, "now": now, "expired_before": now - LIFETIME}
     try:
-        claimed = CLAIM.execute(
-            scope=key.of_scope,
-            key=key.of_key,
-            fingerprint=fingerprint,
-            now=now,
-            expired_before=now - LIFETIME,
-        )
+        return CLAIM.execute(**key._asdict(), **values, limit=limit) == 1
     except LockNotAvailable:
         raise IdempotencyInProgress from None
-    return claimed == 1
 
 
 def forget_expired(limit: int) -> int:
