@@ -25,7 +25,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from redis import Redis
@@ -100,15 +100,6 @@ class Bucket:
         return Usage(self.name, self.rate, self.own + self.others, ends_at, is_allowed)
 
 
-class Snapshot(NamedTuple):
-    """The values of one bucket that an exchange sends."""
-
-    bucket: Bucket
-    key: str  # of the hash in Redis
-    seconds: int
-    own: int
-
-
 class RateCounts:
     """The buckets of this process. Thread-safe; a forked process starts with no buckets."""
 
@@ -174,25 +165,25 @@ class RateCounts:
         while batch := list(itertools.islice(changed, BATCH)):
             # A key expires one window's length after its last update, so after its window's end.
             arguments = [
-                value for sent in batch for value in (sent.bucket.field, sent.own, sent.seconds)
+                value for _, sent in batch for value in (sent.field, sent.own, sent.rate.seconds)
             ]
-            sums = self._script([sent.key for sent in batch], arguments)
+            sums = self._script([sent.key for _, sent in batch], arguments)
             with self._lock:
-                for sent, total in zip(batch, sums, strict=True):
-                    if sent.bucket.key == sent.key:  # no new window has begun
-                        sent.bucket.sent = sent.own
-                        sent.bucket.others = total - sent.own
+                for (bucket, sent), total in zip(batch, sums, strict=True):
+                    if bucket.key == sent.key:  # no new window has begun
+                        bucket.sent = sent.own
+                        bucket.others = total - sent.own
 
-    def _changed(self) -> list[Snapshot]:
+    def _changed(self) -> list[tuple[Bucket, Bucket]]:
+        """The buckets whose totals have changed, each with a copy of its present values."""
         now = int(time.time())
         changed = []
         with self._lock:
             for name, bucket in list(self._buckets.items()):
-                seconds, window = bucket.rate.seconds, bucket.window
-                if now // seconds > window + 1:
+                if now // bucket.rate.seconds > bucket.window + 1:
                     del self._buckets[name]
                 elif bucket.own != bucket.sent:
-                    changed.append(Snapshot(bucket, bucket.key, seconds, bucket.own))
+                    changed.append((bucket, replace(bucket)))
         return changed
 
     def _exchange_forever(self) -> None:
