@@ -22,14 +22,7 @@ from sqlalchemy import bindparam, select
 from app.config import Config
 from app.core.db import tenancy
 from app.core.db.engine import Limits, configure_engine, engine_options, waiting_at_most
-from app.core.db.replicas.watch import (
-    ANSWER,
-    STATE_OF_REPLICA,
-    NotReadable,
-    Replica,
-    Replicas,
-    State,
-)
+from app.core.db.replicas.watch import ANSWER, STATE_OF_REPLICA, NotReadable, Replica, Replicas
 from app.core.db.statements import Statement
 from app.core.db.transactions import Transaction
 from app.core.errors import Invalid, value_error
@@ -88,7 +81,7 @@ class Route:
         if self.is_read:
             READS.labels(current.standby.name if current.standby else PRIMARY).inc()
         elif current.position is not None:
-            response.headers[HEADER] = shown(current.position)
+            response.headers[HEADER] = token_of(current.position)
 
 
 PRIMARY_ONLY = Route()
@@ -120,15 +113,15 @@ def _enter(replica: Replica, current: Transaction, after: int, floor: int | None
         found = ENTER.one(**tenancy.values_of(scope))
     tenancy.note(scope, found.server_process_id)
     if not found.is_standby:
-        raise NotReadable("it is not a standby", State.PRIMARY)
+        raise NotReadable("it is not a standby")
     if floor is None or found.position < floor:
-        raise NotReadable("it is too far behind", State.LAGGING)
+        raise NotReadable("it is too far behind")
     if found.position < after:
         raise NotReadable("it has not replayed the change that the request names")
 
 
-def shown(position: int) -> str:
-    """A WAL position in PostgreSQL's notation: two hexadecimal numbers."""
+def token_of(position: int) -> str:
+    """A WAL position as the token: PostgreSQL's notation, two hexadecimal numbers."""
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 

@@ -60,11 +60,7 @@ class State(StrEnum):
 
 
 class NotReadable(Exception):
-    """The replica is no standby, or has not replayed enough. ``state`` is its new state, if any."""
-
-    def __init__(self, reason: str, state: State | None = None) -> None:
-        super().__init__(reason)
-        self.state = state
+    """The replica is not a standby, or has not replayed enough."""
 
 
 class Replica:
@@ -91,10 +87,7 @@ class Replica:
             return
         reason = str(fault).partition("\n")[0]
         log.info("replica_not_read", extra={"replica": self.name, "reason": reason})
-        if isinstance(fault, NotReadable):
-            if fault.state is not None:
-                self.note(fault.state)
-        elif current.is_lost or (isinstance(fault, psycopg2.Error) and fault.pgcode is None):
+        if current.is_lost or (isinstance(fault, psycopg2.Error) and fault.pgcode is None):
             self.note(State.UNAVAILABLE)
 
 
