@@ -60,7 +60,7 @@ def body(
     for entry in found:
         key = id(entry["input"])
         if key not in inputs:
-            inputs[key] = _shown(entry["input"], max_input)
+            inputs[key] = _bounded_input(entry["input"], max_input)
         text = to_json(_cut({**entry, "input": inputs[key]}), inf_nan_mode="null")
         left -= len(text) + 1
         if left < 0:
@@ -77,7 +77,7 @@ def _context(one: ErrorDetails) -> dict[str, object] | None:
     return {k: {} if isinstance(v, Exception) else v for k, v in context.items()}
 
 
-def _shown(value: object, max_input: int) -> object:
+def _bounded_input(value: object, max_input: int) -> object:
     if isinstance(value, str | list | dict) and len(value) > max_input:
         return None
     try:
@@ -88,20 +88,11 @@ def _shown(value: object, max_input: int) -> object:
 
 def _cut(entry: Entry) -> Entry:
     """The entry with its texts cut, so that even one entry alone fits into an answer."""
-    cut = {
-        **entry,
-        "loc": _loc(entry["loc"]),
-        "msg": _shortened(entry["msg"], MAX_TEXT),
-    }
-    if "ctx" in entry:
-        cut["ctx"] = {name: _shortened(value, MAX_TEXT) for name, value in entry["ctx"].items()}
-    return cut
-
-
-def _loc(loc: Location) -> Location:
-    if sum(len(part) for part in loc if isinstance(part, str)) <= MAX_LOC:
-        return loc
-    return [_shortened(part, MAX_LOC // len(loc)) for part in loc]
+    loc, context = entry["loc"], entry.get("ctx", {})
+    if sum(len(part) for part in loc if isinstance(part, str)) > MAX_LOC:
+        loc = [_shortened(part, MAX_LOC // len(loc)) for part in loc]
+    ctx = {"ctx": {name: _shortened(value, MAX_TEXT) for name, value in context.items()}}
+    return {**entry, "loc": loc, "msg": _shortened(entry["msg"], MAX_TEXT), **(context and ctx)}
 
 
 def _shortened(value: Any, length: int) -> Any:
