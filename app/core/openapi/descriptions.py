@@ -39,24 +39,17 @@ COMMON: Mapping[str, str] = {
 PATH_PARAMETERS: Mapping[str, str] = {
     "address": "The e-mail address.",
     "connection_id": "The id of the SCIM connection.",
-    "delivery": "The id of the delivery.",
     "endpoint_id": "The id of the webhook endpoint.",
     "event_id": "The id of the webhook event.",
     "evt_id": "The id of the event: `evt_…`.",
     "feature": "The key of the limit.",
     "field_id": "The id of the custom field.",
-    "import_id": "The id of the import.",
     "key": "The key of the flag.",
     "key_id": "The id of the API key.",
-    "membership_id": "The id of the membership.",
-    "override_id": "The id of the override.",
     "preset_id": "The id of the plan preset.",
-    "subscription_id": "The id of the subscription.",
     "tenant_id": "The id of the tenant, its `idp_org_id` or its slug.",
-    "user_id": "The id of the user.",
 }
-"""Descriptions of path parameters."""
-
+"""Descriptions of path parameters; others are ids of what the parameter is named after."""
 
 COMPONENT_NAMES: Mapping[str, str] = {
     "Cause": "SuppressionCause", "Change": "HistoryChange", "Consume": "UsageConsumption",
@@ -110,4 +103,6 @@ def describe_paths(document: dict[str, Any]) -> None:
     """Describe the path parameters of a document by :data:`PATH_PARAMETERS`."""
     for operations in document["paths"].values():
         for parameter in operations.get("parameters", ()):
-            parameter["description"] = PATH_PARAMETERS.get(parameter["name"], "")
+            name = parameter["name"]
+            by_name = f"The id of the {name.removesuffix('_id')}."
+            parameter["description"] = PATH_PARAMETERS.get(name, by_name)
