@@ -9,7 +9,7 @@ from app.audit import names, schemas
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission
 from app.core.db.statements import Statement
-from app.core.http.includes import by_id, own_column, related, related_lists
+from app.core.http.includes import by_id, columns_of, own_column, related, related_lists
 from app.core.validation.fields import AwareDateTime, Bool, JsonObject, ListOf, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
 from app.tenants.models import Tenant
@@ -102,14 +102,7 @@ TENANT = related(
         nullable=True,
         description="The row's tenant; null for a row of no tenant.",
     ),
-    by_id(
-        "tenants.find_summaries",
-        Tenant.id,
-        Tenant.slug,
-        Tenant.name,
-        Tenant.plan_name,
-        Tenant.is_active,
-    ),
+    by_id("tenants.find_summaries", *columns_of(Tenant, TenantSummarySchema)),
     lambda row: getattr(row, "tenant_id", row.id),
     Permission.TENANTS_READ,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.auth.permissions import Permission, Role
-from app.core.http.includes import by_id, related
+from app.core.http.includes import by_id, columns_of, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Name, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
@@ -68,8 +68,8 @@ class RoleQuerySchema(Documented):
     role = Choice(Role, required=True, description="The new role.")
 
 
-class UserSummarySchema(Schema):
-    """The member."""
+class Person(Schema):
+    """What the fields about a person are, and an example of each."""
 
     examples = {
         "idp_user_id": "user_01JZ4M",
@@ -85,6 +85,10 @@ class UserSummarySchema(Schema):
         "is_active": "False: the user is deactivated, and has no access.",
     }
 
+
+class UserSummarySchema(Person):
+    """The member."""
+
     id = Uuid(required=True)
     idp_user_id = Str(required=True)
     email = Str(required=True)
@@ -96,15 +100,7 @@ class UserSummarySchema(Schema):
 USER = related(
     "user",
     Nested(UserSummarySchema, description="The member."),
-    by_id(
-        "users.find_summaries",
-        User.id,
-        User.idp_user_id,
-        User.email,
-        User.first_name,
-        User.last_name,
-        User.is_active,
-    ),
+    by_id("users.find_summaries", *columns_of(User, UserSummarySchema)),
     lambda row: row.user_id,
     Permission.USERS_READ,
 )

@@ -27,7 +27,7 @@ from app.core.validation.fields import (
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.memberships.models import Membership
-from app.memberships.schemas import TenantMembershipSchema
+from app.memberships.schemas import Person, TenantMembershipSchema
 
 
 class Documented(Schema):
@@ -37,19 +37,12 @@ class Documented(Schema):
         "idp_org_id": "org_01JZ4K",
         "created_by_user_id": "system:idp",
         "updated_by_user_id": "platform:operator",
-        "idp_user_id": "user_01JZ4M",
-        "email": "ada@example.com",
-        "first_name": "Ada",
-        "last_name": "Lovelace",
+        **Person.examples,
         "meta_data": {"cost_center": "R-12"},
         "patches": {"cost_center": "R-12", "desk": None},
     }
     descriptions = {
-        "idp_user_id": "The identity provider's id of the person.",
-        "email": "The person's e-mail address.",
-        "first_name": "The person's first name; empty if unknown.",
-        "last_name": "The person's last name; empty if unknown.",
-        "is_active": "False: the user is deactivated, and has no access.",
+        **Person.descriptions,
         "meta_data": "Values of the user's custom fields, and any other values, by key.",
     }
 

@@ -143,6 +143,11 @@ def related_lists(
     return Include(name, field, read, permission)
 
 
+def columns_of(model: Any, schema: type[Schema]) -> list[Any]:
+    """The columns of ``model`` that ``schema`` has as fields, in its order."""
+    return [getattr(model, name) for name in schema().fields]
+
+
 def by_id(name: str, *columns: Any) -> Statement:
     """A statement that reads ``columns`` where the first of them, an id, is in ``keys``."""
     keys = bindparam("keys", type_=ARRAY(Uuid))
