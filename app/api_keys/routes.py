@@ -65,7 +65,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
         held_until=service.get_key(principal.key_id).expires_at if principal.key_id else None,
         actor=principal.actor,
     )
-    return service.with_secret(key, secret)
+    return SimpleNamespace(**key._asdict(), secret=secret)
 
 
 @blp.get("/<key_id>")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 from datetime import datetime
-from types import SimpleNamespace
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, false, func, not_, or_, select
@@ -64,7 +63,6 @@ class TooManyKeys(Conflict):
 
 
 def get_key(key_id: UUID | str) -> ApiKey:
-    """The key; raises NotFound."""
     return _visible(queries.get_row(ApiKey, key_id))
 
 
@@ -76,8 +74,7 @@ def list_keys(
     own = current_scope().tenant_id
     if own is not None and tenant_id not in (None, own):
         conditions.append(NONE)  # the table has no row-level security
-    shown = tenant_id or own
-    return paginate(ApiKey, paging, *conditions, tenant_id=shown)
+    return paginate(ApiKey, paging, *conditions, tenant_id=tenant_id)
 
 
 def create(
@@ -140,12 +137,6 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
     if change is not None:
         record("api_key.revoked", key, change, actor=actor, hidden=SECRET)
     return key
-
-
-def with_secret(key: ApiKey, secret: str) -> SimpleNamespace:
-    """The key's columns and its ``secret``, for the answer that shows it."""
-    columns = ApiKey.__table__.columns.keys()
-    return SimpleNamespace(**{name: getattr(key, name) for name in columns}, secret=secret)
 
 
 def _visible(key: ApiKey) -> ApiKey:

@@ -9,7 +9,7 @@ from app.audit.names import ACTOR_NAME
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id
-from app.core.db.tenancy import narrow
+from app.core.db.tenancy import current_scope
 
 OF_ROW = AuditEvent.target_id == bindparam("row_id")
 
@@ -20,7 +20,7 @@ def list_history(target_type: str, row_id: str, paging: Paging) -> Page:
     Raises NotFound for an id that is not a UUID.
     """
     equal: dict[str, object] = {"target_type": target_type}
-    if (own := narrow(None)) is not None:
+    if (own := current_scope().tenant_id) is not None:
         equal["tenant_id"] = own
     of_row = Condition(OF_ROW, {"row_id": str(parse_id(row_id, target_type))}, finds_ids=True)
     return paginate(AuditEvent, paging, of_row, equal=equal, further=(ACTOR_NAME,))

@@ -48,8 +48,7 @@ CSV = {
 @blp.response(200, AuditEventSchema(many=True), includes=INCLUDES)
 def list_events(query: dict[str, Json]) -> Page:
     """List recorded changes."""
-    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
-    return service.list_events(paging, tenant_id=tenant_id, filters=query)
+    return service.list_events(**query)
 
 
 @blp.get("/csv")
@@ -61,8 +60,7 @@ def list_events_as_csv(query: dict[str, Json]) -> Response:
 
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
-    page = service.list_events(paging, tenant_id=tenant_id, filters=query)
+    page = service.list_events(**query)
     schema = AuditEventSchema(many=True)
     text = as_csv(schema.fields, schema.dump(page.items))
     response = Response(text, content_type="text/csv; charset=utf-8")

@@ -14,7 +14,7 @@ from app.core.actors import Actor
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
-from app.core.db.tenancy import PLATFORM_TENANT_ID, narrow
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.db.writes import Writes, writes
 from app.core.jobs.signals import Signal
 from app.core.observability import telemetry
@@ -40,7 +40,9 @@ def record(
     is the row after the change. ``change`` must not contain secrets. ``hidden`` names the columns
     of ``target`` that contain secrets.
     """
-    _record(action, target, change, actor=actor, data=_shown(target, hidden), into=into)
+    data = _columns(target, hidden)
+    place = _place_of(action, target)
+    add_event(action, **place, change=change, actor=actor, data=data, into=into)
 
 
 def record_creation(
@@ -52,8 +54,8 @@ def record_creation(
     into: Writes | None = None,
 ) -> None:
     """Add one audit row for the new row ``target``, with all its columns except ``hidden``."""
-    change = Change({}, _shown(target, hidden))
-    _record(action, target, change, actor=actor, data=None, into=into)
+    change = Change({}, _columns(target, hidden))
+    add_event(action, **_place_of(action, target), change=change, actor=actor, into=into)
 
 
 def add_event(
@@ -109,46 +111,27 @@ def announce(event_type: str, after: Mapping[str, object], *, actor: Actor, into
     OUTBOX.notify()
 
 
-def _record(
-    action: str,
-    target: Any,
-    change: Change,
-    *,
-    actor: Actor,
-    data: Mapping[str, object] | None,
-    into: Writes | None,
-) -> None:
-    resource = action.partition(".")[0]
-    add_event(
-        action,
-        target_id=str(target.id),
-        tenant_id=target.id if resource == "tenant" else getattr(target, "tenant_id", None),
-        change=change,
-        actor=actor,
-        data=data,
-        into=into,
-    )
+def _place_of(action: str, target: Any) -> dict[str, Any]:
+    is_tenant = action.startswith("tenant.")
+    tenant_id = target.id if is_tenant else getattr(target, "tenant_id", None)
+    return {"target_id": str(target.id), "tenant_id": tenant_id}
 
 
-def _shown(row: Any, hidden: frozenset[str]) -> dict[str, object]:
+def _columns(row: Any, hidden: frozenset[str]) -> dict[str, object]:
     values: dict[str, object] = row._asdict()
     return {name: values[name] for name in values if name not in hidden} if hidden else values
 
 
 def list_events(
-    paging: Paging = FIRST_PAGE,
-    *,
-    tenant_id: UUID | None = None,
-    filters: Mapping[str, str] | None = None,
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, **equal: object
 ) -> Page:
     """One page of a tenant's audit trail; the platform sees all tenants without ``tenant_id``.
 
-    ``filters`` maps columns to values. ``target_type`` uses the index on actions.
+    ``equal`` are values of columns. ``target_type`` uses the index on actions.
     """
-    equal = dict(filters or {})
     target_type = equal.pop("target_type", None)
     conditions = []
     if target_type is not None:
         actions = [action for action, of in TARGET_TYPE_OF.items() if of == target_type]
         conditions.append(Condition(HAS_ACTION, {"actions": actions}))
-    return paginate(AuditEvent, paging, *conditions, equal=equal, tenant_id=narrow(tenant_id))
+    return paginate(AuditEvent, paging, *conditions, equal=equal, tenant_id=tenant_id)

@@ -22,7 +22,6 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition, visible_id
 from app.core.db.statements import Statement
-from app.core.db.tenancy import narrow
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound, PermissionDenied
 from app.memberships import owners
@@ -99,7 +98,7 @@ def get_connection(connection_id: UUID | str) -> Any:
 
 def list_connections(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
     """One page of a tenant's connections (of all, for the platform), as :func:`get_connection`."""
-    return paginate(ScimConnection, paging, tenant_id=narrow(tenant_id), further=COUNTS)
+    return paginate(ScimConnection, paging, tenant_id=tenant_id, further=COUNTS)
 
 
 def create(

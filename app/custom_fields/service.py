@@ -16,7 +16,6 @@ from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
-from app.core.db.tenancy import narrow
 from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
@@ -137,7 +136,7 @@ def list_fields(
     filters: Mapping[str, object] | None = None,
 ) -> Page:
     """One page of a tenant's fields (of all tenants, in a platform scope without ``tenant_id``)."""
-    return paginate(CustomField, paging, equal=filters, tenant_id=narrow(tenant_id))
+    return paginate(CustomField, paging, equal=filters, tenant_id=tenant_id)
 
 
 def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:

@@ -43,8 +43,7 @@ INCLUDES = (TENANT, USER, HISTORY)
 @blp.response(200, TenantMembershipSchema(many=True), includes=INCLUDES)
 def list_memberships(query: dict[str, Json]) -> Page:
     """List memberships."""
-    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
-    return service.list_memberships(paging, tenant_id=tenant_id, filters=query)
+    return service.list_memberships(**query)
 
 
 @blp.post("")

@@ -48,25 +48,15 @@ class SeatLimit(Conflict):
     detail = "No seat is free: the plan limits the active memberships. Deactivate one, or change the plan."
 
 
-def limit_for_member(tenant_id: Id, user_id: Id) -> ColumnElement[Limit | None]:
-    """A column: the limit of seats for a user whose membership becomes active.
+def limit_of(
+    tenant_id: Id, *, member: Id = NOBODY, user: Id = NOBODY
+) -> ColumnElement[Limit | None]:
+    """A column: the limit of seats.
 
-    It is None where the user is not active.
+    ``member`` is a user whose membership becomes active; None where the user is not active.
+    ``user`` is one who becomes active; None where the user has no active membership.
     """
-    return func.lock_seat_limit(tenant_id, user_id, NOBODY, type_=JSON)
-
-
-def limit_for_user(tenant_id: Id, user_id: Id) -> ColumnElement[Limit | None]:
-    """A column: the limit of seats for a user who becomes active.
-
-    It is None where the user has no active membership.
-    """
-    return func.lock_seat_limit(tenant_id, NOBODY, user_id, type_=JSON)
-
-
-def limit_of(tenant_id: Id) -> ColumnElement[Limit | None]:
-    """A column: the limit of seats."""
-    return func.lock_seat_limit(tenant_id, NOBODY, NOBODY, type_=JSON)
+    return func.lock_seat_limit(tenant_id, member, user, type_=JSON)
 
 
 _tenants = func.unnest(bindparam("tenant_ids", type_=ARRAY(Uuid)))

@@ -15,7 +15,6 @@ from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
-from app.core.db.tenancy import narrow
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
@@ -26,11 +25,11 @@ from app.users.models import User
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
 HAS_MAPPED_ROLE = directories.has_mapped_role(Membership.tenant_id, Membership.user_id)
 SEAT_LIMIT = case(
-    (~Membership.is_active, seats.limit_for_member(Membership.tenant_id, Membership.user_id))
+    (~Membership.is_active, seats.limit_of(Membership.tenant_id, member=Membership.user_id))
 )
 GET_USER_WITH_SEATS = Statement(
     "users.get_with_seats",
-    select(User, seats.limit_for_member(User.tenant_id, User.id).label("seat_limit")).where(
+    select(User, seats.limit_of(User.tenant_id, member=User.id).label("seat_limit")).where(
         User.tenant_id == bindparam("tenant_id"), User.id == bindparam("id")
     ),
 )
@@ -57,17 +56,10 @@ def get_membership(membership_id: UUID | str) -> Membership:
 
 
 def list_memberships(
-    paging: Paging = FIRST_PAGE,
-    *,
-    tenant_id: UUID | None = None,
-    filters: Mapping[str, object] | None = None,
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, **equal: object
 ) -> Page:
-    """One page of a tenant's memberships (of all, for the platform).
-
-    ``filters`` are values of columns.
-    """
-    shown = narrow(tenant_id)
-    return paginate(Membership, paging, equal=filters, tenant_id=shown, has_one_plan=True)
+    """One page of a tenant's memberships (of all, for the platform) with these values of columns."""
+    return paginate(Membership, paging, equal=equal, tenant_id=tenant_id, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> Membership:

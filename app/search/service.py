@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.core.db.tenancy import narrow
+from app.core.db.tenancy import current_scope
 from app.core.errors import Invalid, value_error
 from app.search import candidates
 from app.search.models import EntityType
@@ -49,7 +49,7 @@ def search(
     if len(phrase) < MIN_QUERY:
         reason = f"a search needs at least {MIN_QUERY} letters or digits"
         raise Invalid(value_error(["query", "q"], reason, query))
-    shown = narrow(tenant_id)
+    shown = tenant_id or current_scope().tenant_id
     wanted = [
         one
         for one in EntityType

@@ -12,6 +12,8 @@ from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
+from app.custom_fields import metadata
+from app.custom_fields.entities import USER
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.owners import LastOwner, OwnerOnly
@@ -42,9 +44,7 @@ INCLUDES = (TENANT, MEMBERSHIPS, HISTORY)
 @blp.raises(IndexNotReady)
 def list_users(query: dict[str, Json]) -> Page:
     """List users."""
-    paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
-    meta_data = query.pop("meta_data")
-    return service.list_users(paging, tenant_id=tenant_id, filters=query, meta_data=meta_data)
+    return service.list_users(**query)
 
 
 @blp.post("")
@@ -93,7 +93,7 @@ def update(body: dict[str, Json], user_id: str) -> User:
 @of_contract
 def patch_meta_data(body: dict[str, Json], user_id: str) -> User:
     """Merge-patch a user's metadata (RFC 7396)."""
-    return service.patch_meta_data(user_id, body["patches"], actor=current_actor())
+    return metadata.patch(USER, user_id, body["patches"], actor=current_actor())
 
 
 add_history(blp, "/<user_id>", "user", service.get_user)

@@ -13,7 +13,7 @@ from app.core.db import queries
 from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition
-from app.core.db.tenancy import narrow
+from app.core.db.tenancy import current_scope
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, Invalid, ProviderField, error
 from app.core.json_text import Json
@@ -32,7 +32,7 @@ from app.users.models import User
 IS_OWNER = owners.is_owner(User)
 HAS_MAPPED_ROLE = directories.has_mapped_role(User.tenant_id, User.id)
 LOCKED_OWNERS = owners.locked_owners(User.tenant_id)
-SEAT_LIMIT = case((~User.is_active, seats.limit_for_user(User.tenant_id, User.id)))
+SEAT_LIMIT = case((~User.is_active, seats.limit_of(User.tenant_id, user=User.id)))
 
 
 class IdpUserIdTaken(Conflict):
@@ -51,8 +51,8 @@ def list_users(
     paging: Paging = FIRST_PAGE,
     *,
     tenant_id: UUID | None = None,
-    filters: Mapping[str, object] | None = None,
     meta_data: Mapping[str, str] | None = None,
+    **filters: object,
 ) -> Page:
     """One page of a tenant's users (of all users, for the platform).
 
@@ -60,15 +60,15 @@ def list_users(
     searchable custom fields (see :mod:`app.custom_fields.search_index.query`) and needs a tenant:
     it raises Invalid without one.
     """
-    shown = narrow(tenant_id)
-    equal = {name: value for name, value in (filters or {}).items() if name != "email"}
-    equal |= with_key(filters or {})
+    equal = {name: value for name, value in filters.items() if name != "email"}
+    equal |= with_key(filters)
     conditions = []
     if meta_data:
-        if shown is None:
+        tenant_id = tenant_id or current_scope().tenant_id
+        if tenant_id is None:
             raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
-        conditions = [search.among(shown, USER.entity_type, meta_data, User.id)]
-    return paginate(User, paging, *conditions, equal=equal, tenant_id=shown, has_one_plan=True)
+        conditions = [search.among(tenant_id, USER.entity_type, meta_data, User.id)]
+    return paginate(User, paging, *conditions, equal=equal, tenant_id=tenant_id, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> User:
@@ -186,11 +186,6 @@ def index_meta_data(users: Iterable[tuple[User, Mapping[str, object]]]) -> None:
             entities.setdefault(user.tenant_id, []).append((user.id, before, user.meta_data))
     for tenant_id, changed in entities.items():
         writer.refresh_many(tenant_id, USER.entity_type, changed)
-
-
-def patch_meta_data(user_id: UUID | str, patch: Mapping[str, object], *, actor: Actor) -> User:
-    """Merge ``patch`` into the user's metadata, as :func:`app.custom_fields.metadata.patch`."""
-    return metadata.patch(USER, user_id, patch, actor=actor)
 
 
 def _record_update(user: User, change: Change, *, actor: Actor, into: Writes) -> None:

@@ -44,6 +44,7 @@ from app.core.db.list_conditions import Condition, between
 from app.core.db.list_cursors import make_cursor, read_cursor
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
 from app.extensions import Model
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
@@ -118,17 +119,20 @@ def paginate(
 
     Columns in ``without`` are not read. Those in ``further`` are added; build them once, at import.
     ``equal`` maps columns to the values that they must have. All ``conditions`` must hold too.
-    With ``tenant_id``, the list has only rows of that tenant. ``has_one_plan`` says that one plan
-    is best for all values of ``equal``: each column is a key or has no index. Then the statement is
-    prepared. Otherwise the best plan depends on how many rows have the values. Raises Invalid at
-    ``["query", "cursor"]`` for a cursor of another list or order.
+    If the table has tenants, the list has only rows of ``tenant_id``, or else of the scope's tenant.
+    For another tenant than the scope's it is empty, because row-level security hides the rows.
+    ``has_one_plan`` says that one plan is best for all values of ``equal``: each column is a key or
+    has no index. Then the statement is prepared. Otherwise the best plan depends on how many rows
+    have the values. Raises Invalid at ``["query", "cursor"]`` for a cursor of another list or order.
     """
     table, equal = model.__table__, dict(equal or {})
     conditions += tuple(_in_period(table, paging))
     by_ids = any(condition.finds_ids for condition in conditions)
     prepare = by_ids if conditions else has_one_plan or not equal
-    if tenant_id is not None and not by_ids:
-        equal["tenant_id"] = tenant_id
+    if "tenant_id" in table.c and not by_ids:
+        shown_tenant = tenant_id or current_scope().tenant_id
+        if shown_tenant is not None:
+            equal["tenant_id"] = shown_tenant
     values = dict(equal)
     for condition in conditions:
         if condition.values.keys() & values.keys():

@@ -76,14 +76,3 @@ def current_scope() -> Scope:
     if scope is None:
         raise RuntimeError("no tenant scope in this transaction")
     return scope
-
-
-def narrow(tenant_id: UUID | None) -> UUID | None:
-    """The tenant whose rows a list shows: that of ``?tenant_id=``, else the scope's.
-
-    None means all tenants.
-
-    If a tenant's credential names another tenant, the list is empty, because row-level security
-    hides the other tenant's rows.
-    """
-    return tenant_id or current_scope().tenant_id

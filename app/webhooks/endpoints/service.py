@@ -20,7 +20,7 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, narrow
+from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
@@ -98,7 +98,7 @@ def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
 
 def list_endpoints(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
     """One page of a tenant's endpoints (of all endpoints, for the platform)."""
-    return paginate(WebhookEndpoint, paging, tenant_id=narrow(tenant_id))
+    return paginate(WebhookEndpoint, paging, tenant_id=tenant_id)
 
 
 def create(

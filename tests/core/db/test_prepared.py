@@ -52,7 +52,7 @@ class TestLists:
     def test_of_users_are_prepared(self, filters):
         def work():
             tenancy.enter(tenancy.PLATFORM)
-            list_users(filters=filters)
+            list_users(**filters)
 
         for _ in range(prepared.THRESHOLD):
             run(work)

@@ -4,6 +4,8 @@ import pytest
 
 from app.auth.permissions import Permission
 from app.core.actors import SYSTEM_CLI
+from app.custom_fields import metadata
+from app.custom_fields.entities import USER
 from app.users import service as users
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
@@ -178,7 +180,7 @@ class TestValues:
             for number in range(10):
                 with platform_transaction():
                     patch = {**large, "number": number, "other": other}
-                    users.patch_meta_data(person.id, patch, actor=SYSTEM_CLI)
+                    metadata.patch(USER, person.id, patch, actor=SYSTEM_CLI)
 
         answer = api.get("/v1/users?include=history&order=-created_at", token=token)
 
