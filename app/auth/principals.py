@@ -74,7 +74,7 @@ class Principal:
 
     def check(self, permission: Permission) -> None:
         """Raise PermissionDenied without the permission."""
-        if not self.has(permission):
+        if permission not in self.permissions:
             raise PermissionDenied(f"This needs the permission {permission}.")
 
 

@@ -66,12 +66,9 @@ def _attempt(current: Transaction, number: int, *, is_first: bool) -> Iterator[T
             current.standby.note_failure(current, fault)
             return
         is_lost = is_first and current.is_lost and not current.is_committing
-        may_succeed = _is_conflict(fault) or (is_lost and isinstance(fault, psycopg2.Error))
+        is_conflict = isinstance(fault, RowChanged) or getattr(fault, "pgcode", None) in RETRIED
+        may_succeed = is_conflict or (is_lost and isinstance(fault, psycopg2.Error))
         if number == ATTEMPTS or not may_succeed:
             raise
         log.info("transaction_retried", extra={"attempt": number})
         time.sleep(random.uniform(0.005, 0.02) * number)  # noqa: S311 - jitter, no secret
-
-
-def _is_conflict(fault: Exception) -> bool:
-    return isinstance(fault, RowChanged) or getattr(fault, "pgcode", None) in RETRIED

@@ -67,15 +67,14 @@ class Statement(Generic[R]):
         self._make: Callable[[Iterable[object]], R] | None = None
 
     def all(self, **values: object) -> list[R]:
-        """Run the statement and return all rows."""
         result = self._run(values)
-        return list(map(self._maker(result), result.fetchall()))
+        return list(map(self._make or self._maker(result), result.fetchall()))
 
     def first(self, **values: object) -> R | None:
         """The first row, or None."""
         result = self._run(values)
         row = result.fetchone()
-        return None if row is None else self._maker(result)(row)
+        return None if row is None else (self._make or self._maker(result))(row)
 
     def one(self, **values: object) -> R:
         """The first row of a statement that always returns one; LookupError otherwise."""
@@ -165,8 +164,7 @@ class Statement(Generic[R]):
 
     def _maker(self, result: cursor) -> Callable[[Iterable[object]], R]:
         """The function that makes a row of psycopg2's tuple. It is built at the first result."""
-        if self._make is None:
-            self._make = _maker(self.clause, [column.name for column in result.description or ()])
+        self._make = _maker(self.clause, [column.name for column in result.description or ()])
         return self._make
 
 

@@ -66,7 +66,10 @@ def read(endpoint: Endpoint, request: Request) -> list[Any]:
         location, schema = argument
         try:
             if location != "json":
-                given = query if location == "query" else _named_headers(schema, request)
+                given = query
+                if location == "headers":
+                    sent = request.headers
+                    given = {name: sent[name] for name in schema.inputs if name in sent}
                 values.append(_load_parameters(argument, given, unknown))
             elif body is _NO_BODY and schema.needs_body:
                 raise Invalid(refused("missing", (), None))
@@ -100,11 +103,6 @@ def _query(endpoint: Endpoint, request: Request, unknown: str) -> dict[str, str]
     if asked is not None:
         request.includes = includes.choose(endpoint, asked)
     return query
-
-
-def _named_headers(schema: Schema, request: Request) -> dict[str, str]:
-    sent = request.headers
-    return {name: sent[name] for name in schema.inputs if name in sent}
 
 
 def _load_parameters(argument: Argument, given: Mapping[str, str], unknown: str) -> Any:

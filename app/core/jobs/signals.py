@@ -39,8 +39,8 @@ class Signal:
         """Send the signal after the transaction's commit, or at once outside a transaction."""
         if not transactions.is_open():
             self._notify()
-        elif self._notify not in transactions.current_transaction().callbacks:
-            transactions.on_commit(self._notify)
+        elif self._notify not in (callbacks := transactions.current_transaction().callbacks):
+            callbacks.append(self._notify)
 
     def _notify(self) -> None:
         now = time.monotonic()
