@@ -227,7 +227,6 @@ SETTINGS = {setting.name.upper(): setting for setting in fields(Config)}
 
 
 def current_config() -> Config:
-    """The settings of the running application."""
     config: Config = current_app.extensions["config"]
     return config
 

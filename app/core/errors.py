@@ -38,7 +38,6 @@ class AppError(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """The JSON body of the answer."""
         body: dict[str, Any] = {"detail": self.detail}
         if self.code is not None:
             body["code"] = self.code

@@ -57,7 +57,6 @@ class Limits(NamedTuple):
 
     @classmethod
     def of_primary(cls, config: Config) -> Limits:
-        """The configured limits."""
         timeout = config.db_statement_timeout
         return cls(config.db_connect_timeout, timeout, timeout + GRACE)
 

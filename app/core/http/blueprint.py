@@ -113,12 +113,10 @@ class Blueprint(flask_smorest.Blueprint):
         return lambda view: replace(_documenting(view, document), answer=answer)
 
     def alt_response(self, *args: Any, **documentation: Any) -> Decorator:
-        """Document a further response."""
         document = super().alt_response(*args, **documentation)
         return lambda view: _documenting(view, document)
 
     def doc(self, **documentation: Any) -> Decorator:
-        """Add to the documentation of the operation."""
         document = super().doc(**documentation)
         return lambda view: _documenting(view, document)
 

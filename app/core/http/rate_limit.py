@@ -142,6 +142,5 @@ def _name_of(credential: str) -> str:
 
 
 def rate_limits() -> RateLimits:
-    """The limits of the current application."""
     limits: RateLimits = current_app.extensions[EXTENSION]
     return limits

@@ -60,7 +60,6 @@ def job_span(name: str, meta: Mapping[str, str], **facts: str) -> AbstractContex
 
 
 def note_failure(fault: BaseException) -> None:
-    """Mark the current job's span as failed."""
     if tracing := _tracing():
         tracing.note_failure(fault)
 
