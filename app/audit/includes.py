@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy import ARRAY, bindparam, func, select, true
 
-from app.audit import names, schemas
+from app.audit import known_names, schemas
 from app.audit.models import AuditEvent
 from app.auth.permissions import Permission
 from app.core.db.statements import Statement
@@ -117,7 +117,7 @@ HISTORY = related_lists(
 ACTORS_NAME = related(
     "actor_name",
     Str(metadata=schemas.ACTOR_NAME),
-    by_id("audit_events.find_actor_names", AuditEvent.id, names.ACTOR_NAME),
+    by_id("audit_events.find_actor_names", AuditEvent.id, known_names.ACTOR_NAME),
     lambda row: row.id,
     column="actor_name",
 )
@@ -127,7 +127,7 @@ TARGETS_NAME = related(
         description="The name, key or address of the changed row, and of a membership that of its"
         " user; empty for a row that was deleted, or of another type."
     ),
-    by_id("audit_events.find_target_names", AuditEvent.id, names.TARGET_NAME),
+    by_id("audit_events.find_target_names", AuditEvent.id, known_names.TARGET_NAME),
     lambda row: row.id,
     column="target_name",
 )
