@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam
 
-from app.audit.models import AuditEvent
 from app.audit.known_names import ACTOR_NAME
+from app.audit.models import AuditEvent
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id

@@ -40,7 +40,10 @@ _exchange: ContextVar[_Exchange | None] = ContextVar("exchange", default=None)
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Run the block; raises TooSlow if its requests take longer than ``seconds`` together."""
+    """Run the block; raises TooSlow if it takes longer than ``seconds``.
+
+    At that moment the socket of the outgoing request that the block is sending is shut down.
+    """
     exchange = _Exchange()
     timer = threading.Timer(seconds, exchange.end)
     timer.daemon = True

@@ -59,7 +59,8 @@ class Outgoing:
     """An HTTP client that all threads can share. It reuses connections and refuses cookies.
 
     ``only_public`` refuses private addresses and schemes other than https, and follows no redirect.
-    The ``proxy`` then gets the IP address of the host, not its name.
+    A client with ``only_public`` sends its ``proxy`` the IP address of the host, not its name.
+    ``environment`` reads the proxy from HTTPS_PROXY and the like.
     """
 
     def __init__(self, *, only_public: bool, proxy: str = "", environment: bool = False) -> None:

@@ -150,7 +150,7 @@ def parse_id(row_id: UUID | str, of: type[Model] | str) -> UUID:
 
 
 def id_or_none(text: str) -> UUID | None:
-    """The text as an id; None if it is not a UUID."""
+    """The text as an id; None if it is not a UUID with hyphens."""
     return UUID(text) if CANONICAL.fullmatch(text) else None
 
 

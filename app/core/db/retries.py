@@ -34,7 +34,8 @@ def attempts(
       its connection may have succeeded, so it is not repeated);
     - after any error on a replica, because the primary may give another result.
 
-    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them. ``make``
+    There are at most :data:`ATTEMPTS` attempts, with a short random pause between them on the
+    primary. ``make``
     creates the transaction of an attempt from its number, which begins at 1. Never ``return``
     inside ``with attempt:``. If the commit then failed, the loop would end without an error.
     """

@@ -116,9 +116,10 @@ class Writes:
 def writes(into: Writes | None = None) -> Iterator[Writes]:
     """Insert the rows that the block adds to the Writes, by one statement at the end of the block.
 
-    Nothing is inserted if the block raises. A violated unique constraint raises its error in
-    ``conflicts``, else UniqueViolation, at the end. With ``into``, this block is part of a larger
-    block, and the larger block's end inserts the rows.
+    Nothing is inserted if the block raises. If a row violates a unique constraint, the end of the
+    block raises the error that ``conflicts`` of :meth:`Writes.insert` names for the constraint, or
+    UniqueViolation if it names none. With ``into``, this block is part of a larger block, and the
+    larger block's end inserts the rows.
     """
     w = Writes() if into is None else into
     yield w
