@@ -7,7 +7,11 @@ from app.core.http.includes import by_id, columns_of, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Name, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
+from app.search.filters import MAX_QUERY, MIN_QUERY
+from app.search.schemas import BY_WORDS
 from app.users.models import User
+
+BY_USERS_WORDS = {**BY_WORDS, "description": f"{BY_WORDS['description']} Those of the user count."}
 
 
 class Documented(Schema):
@@ -60,6 +64,7 @@ class MembershipQuerySchema(Documented, PageQuerySchema):
     user_id = Uuid(description="Only this user's.")
     role = Choice(Role, description="Only memberships with this role.")
     is_active = Bool(description="Only active memberships, or only ended ones.")
+    q = Str(min_length=MIN_QUERY, max_length=MAX_QUERY, metadata=BY_USERS_WORDS)
 
 
 class RoleQuerySchema(Documented):

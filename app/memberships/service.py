@@ -20,8 +20,11 @@ from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
 from app.memberships import directories, owners, seats
 from app.memberships.models import Membership
+from app.search.filters import matching
+from app.search.models import EntityType
 from app.users.models import User
 
+OF_USER = ("memberships.tenant_id", "memberships.user_id")
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
 HAS_MAPPED_ROLE = directories.has_mapped_role(Membership.tenant_id, Membership.user_id)
 SEAT_LIMIT = case(
@@ -58,8 +61,13 @@ def get_membership(membership_id: UUID | str) -> Membership:
 def list_memberships(
     paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, **equal: object
 ) -> Page:
-    """One page of a tenant's memberships (of all, for the platform) with these values of columns."""
-    return paginate(Membership, paging, equal=equal, tenant_id=tenant_id, has_one_plan=True)
+    """One page of a tenant's memberships (of all, for the platform) with these values of columns.
+
+    ``q`` has words of the user, see :mod:`app.search.filters`.
+    """
+    query = str(equal.pop("q", ""))
+    found = [matching(query, EntityType.USER, *OF_USER)] if query else []
+    return paginate(Membership, paging, *found, equal=equal, tenant_id=tenant_id, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> Membership:

@@ -7,11 +7,17 @@ from typing import Any
 from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import Choice, Int, Literal, Nested, Str, Uuid
 from app.core.validation.schemas import Schema
+from app.search.filters import MAX_QUERY, MIN_QUERY
 from app.search.models import EntityType
-from app.search.service import DEFAULT_LIMIT, MAX_LIMIT, MIN_QUERY
+from app.search.service import DEFAULT_LIMIT, MAX_LIMIT
 from app.search.sources import FIELD_NAMES
 
-MAX_QUERY = 255
+BY_WORDS = {
+    "description": "Only rows that the search finds: each word, of the first five, begins a word of"
+    " a name or an address, or an id.",
+    "examples": ["ada"],
+}
+"""The description of ``q`` of a list."""
 ANY_TYPE = "|".join(EntityType)
 
 

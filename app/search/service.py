@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.core.db.tenancy import current_scope
-from app.core.errors import Invalid, value_error
 from app.search import candidates
+from app.search.filters import words_of
 from app.search.models import EntityType
 from app.search.sources import SOURCES
 from app.search.terms import MAX_TERM, fold
 
-MIN_QUERY = 2  # characters of the folded query
 MAX_SCANNED = 3  # words, the longest ones, that candidates are read for
 DEFAULT_LIMIT, MAX_LIMIT = 20, 50
 
@@ -43,12 +42,9 @@ def search(
     """The rows that match every word of ``query``, best first (see :func:`candidates.read`).
 
     Words that stand together in the query may stand apart in the row, also in several fields.
-    Raises Invalid if the folded query is shorter than :data:`MIN_QUERY` characters.
+    Raises Invalid as :func:`words_of`.
     """
-    phrase = fold(query)
-    if len(phrase) < MIN_QUERY:
-        reason = f"a search needs at least {MIN_QUERY} letters or digits"
-        raise Invalid(value_error(["query", "q"], reason, query))
+    words = words_of(query)
     shown = tenant_id or current_scope().tenant_id
     wanted = [
         one
@@ -57,8 +53,7 @@ def search(
     ]
     if not wanted:
         return []
-    phrase = phrase[:MAX_TERM]
-    words = [word[:MAX_TERM] for word in dict.fromkeys(map(fold, query.split())) if word]
+    phrase = fold(query)[:MAX_TERM]
     scanned = sorted(words, key=len, reverse=True)[:MAX_SCANNED] if words != [phrase] else []
     found = candidates.read(
         wanted, phrase, scanned, tenant_id=shown, limit=candidates.CANDIDATES if scanned else limit

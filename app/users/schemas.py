@@ -28,6 +28,8 @@ from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.memberships.models import Membership
 from app.memberships.schemas import Person, TenantMembershipSchema
+from app.search.filters import MAX_QUERY, MIN_QUERY
+from app.search.schemas import BY_WORDS
 
 
 class Documented(Schema):
@@ -100,6 +102,7 @@ class UserQuerySchema(Documented, MetaDataQuerySchema):
     is_active = Bool(description="Only active users, or only deactivated ones.")
     email = Str(description="Only users with this address, in whatever case.")
     idp_user_id = Str(description="Only this person, by the provider's id.")
+    q = Str(min_length=MIN_QUERY, max_length=MAX_QUERY, metadata=BY_WORDS)
 
 
 FIND_MEMBERSHIPS = Statement(

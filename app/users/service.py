@@ -23,6 +23,7 @@ from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
 from app.memberships import directories, owners, seats
 from app.search import writer as terms
+from app.search.filters import matching
 from app.search.models import EntityType
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
@@ -56,19 +57,21 @@ def list_users(
 ) -> Page:
     """One page of a tenant's users (of all users, for the platform).
 
-    ``filters`` are values of columns; ``email`` is compared without case. ``meta_data`` filters by
-    searchable custom fields (see :mod:`app.custom_fields.search_index.query`) and needs a tenant:
-    it raises Invalid without one.
+    ``filters`` are values of columns, and ``q`` (see :mod:`app.search.filters`); ``email`` is
+    compared without case. ``meta_data`` filters by searchable custom fields (see
+    :mod:`app.custom_fields.search_index.query`) and needs a tenant: it raises Invalid without one.
     """
-    equal = {name: value for name, value in filters.items() if name != "email"}
+    equal = {name: value for name, value in filters.items() if name not in ("email", "q")}
     equal |= with_key(filters)
-    conditions = []
+    found = []
+    if "q" in filters:
+        found = [matching(str(filters["q"]), EntityType.USER, "users.tenant_id", "users.id")]
     if meta_data:
         tenant_id = tenant_id or current_scope().tenant_id
         if tenant_id is None:
             raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
-        conditions = [search.among(tenant_id, USER.entity_type, meta_data, User.id)]
-    return paginate(User, paging, *conditions, equal=equal, tenant_id=tenant_id, has_one_plan=True)
+        found.append(search.among(tenant_id, USER.entity_type, meta_data, User.id))
+    return paginate(User, paging, *found, equal=equal, tenant_id=tenant_id, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> User:
