@@ -25,6 +25,7 @@ from app.config_values import (
     parse_redis_url,
     parse_sentry_dsn,
     parse_text,
+    parse_trial,
 )
 
 REQUIRED = "required"
@@ -178,6 +179,16 @@ class Config:
         parse_text,
         "free",
         "plan_name of a tenant all of whose subscriptions have ended, or that has none",
+    )
+    new_tenant_plan: tuple[str, int] | None = _setting(
+        parse_trial,
+        None,
+        "trial of new tenants, such as `pro:14d`, unless an import creates them; none if unset",
+    )
+    override_reason_required: bool = _setting(
+        parse_flag,
+        False,
+        "who creates or changes a flag override gives a reason; imports need none",
     )
     ratelimit_enabled: bool = _setting(parse_flag, True, "rate limits on or off")
     ratelimit_default: str = _setting(

@@ -54,6 +54,14 @@ def parse_rate(text: str) -> Rate:
     return Rate(int(amount), int(multiple or 1) * SECONDS[unit.lower()])
 
 
+def parse_trial(value: str) -> tuple[str, int]:
+    """The plan and the days of ``pro:14d``."""
+    plan_name, _, span = value.strip().rpartition(":")
+    if not plan_name or not re.fullmatch(r"[1-9][0-9]{0,3}d", span):
+        raise ValueError("must be a plan and days, such as pro:14d")
+    return plan_name, int(span[:-1])
+
+
 def parse_text(value: str) -> str:
     return value.strip()
 

@@ -56,6 +56,7 @@ class EffectiveFlag:
     override_id: str | None
     override_value: Json
     expires_at: datetime | None
+    reason: str = ""
 
     @property
     def source(self) -> str:
@@ -110,6 +111,7 @@ def _overrides(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
         "flag_key", FeatureOverride.flag_key,
         "flag_value", FeatureOverride.flag_value,
         "expires_at", FeatureOverride.expires_at,
+        "reason", FeatureOverride.reason,
         "is_in_force", _in_force,
     )  # fmt: skip
     return (
@@ -183,6 +185,7 @@ def _effective(flag: Flag, override: Mapping[str, Json] | None, is_active: bool)
         override_id=known.get("id"),
         override_value=known.get("flag_value"),
         expires_at=expires_at and datetime.fromisoformat(expires_at),
+        reason=known.get("reason", ""),
     )
 
 

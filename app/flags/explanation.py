@@ -36,6 +36,7 @@ def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
         "override_id": flag.override_id,
         "override_value": flag.override_value,
         "expires_at": flag.expires_at,
+        "reason": flag.reason,
     }
 
 

@@ -19,7 +19,7 @@ class FeatureOverride(TenantRow):
     It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
     ``announced_expiry`` is the ``expires_at`` whose coming is recorded as ``override.expired``.
     With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the flag
-    with the same type.
+    with the same type. ``reason`` is empty if nobody gave one.
     """
 
     __tablename__ = "feature_overrides"
@@ -31,6 +31,7 @@ class FeatureOverride(TenantRow):
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
     announced_expiry: Mapped[datetime | None] = mapped_column(Moment)
     carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")
+    reason: Mapped[str] = mapped_column(Text, default="", server_default="")
 
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from app.tenants.models import Tenant
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
 EXPIRY = ("body", "expires_at")
-DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at", "carry_over")
+DELETED_FIELDS = ("plan_preset_id", "flag_key", "flag_value", "expires_at", "carry_over", "reason")
 PLATFORM_FIELDS = {"expires_at": "an expiry", "carry_over": "carry_over"}
 """What only a platform superadmin can set."""
 HIDDEN = frozenset({"announced_expiry"})
@@ -98,6 +98,7 @@ def create_override(
     plan_preset_id: UUID | None = None,
     expires_at: datetime | None = None,
     carry_over: bool = False,
+    reason: str = "",
     actor: Actor,
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
@@ -121,6 +122,7 @@ def create_override(
         "flag_value": flag_value,
         "expires_at": expires_at,
         "carry_over": carry_over,
+        "reason": reason,
     }
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
     audit.record_creation("override.created", override, actor=actor, hidden=HIDDEN)
@@ -130,7 +132,7 @@ def create_override(
 def update_override(
     override_id: UUID | str, values: Mapping[str, Json], *, is_superadmin: bool, actor: Actor
 ) -> FeatureOverride:
-    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry) and ``carry_over``.
+    """Set ``flag_value`` and, if given, ``expires_at`` (None: no expiry), ``carry_over``, ``reason``.
 
     Raises Invalid for a value of the wrong type and an expiry in the past. Unless
     ``is_superadmin``, raises PermissionDenied for the fields :data:`PLATFORM_FIELDS`, and FlagLocked

@@ -9,11 +9,13 @@ from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import target_id
+from app.config import current_config
 from app.core.db.pages import Page
-from app.core.errors import NotFound
+from app.core.errors import Invalid, NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
+from app.core.validation.messages import refused
 from app.flags import evaluation, ofrep, overrides
 from app.flags.explanation import explain
 from app.flags.models import FeatureOverride
@@ -22,6 +24,7 @@ from app.flags.schemas import (
     CARRIES_OVER,
     CREATED_BY,
     EXPIRES_AT,
+    GIVEN_REASON,
     PRESET,
     EffectiveFlagSchema,
     FlagExplanationSchema,
@@ -40,7 +43,7 @@ flags = Blueprint(
     description="A tenant's flags, and its overrides of the plan's values.",
 )
 BLUEPRINTS = (flags, ofrep.blp)
-INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, PRESET, CREATED_BY, HISTORY)
+INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, GIVEN_REASON, PRESET, CREATED_BY, HISTORY)
 
 
 @flags.get("")
@@ -91,6 +94,7 @@ def list_overrides(query: dict[str, Json]) -> Page:
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:
     """Create a feature flag override: another value of a flag for one tenant."""
+    _check_reason(body)
     tenant_id = target_id(query["tenant_id"])
     return overrides.create_override(tenant_id, **body, actor=current_actor())
 
@@ -114,6 +118,7 @@ def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:
 
     A tenant's admins can update an override unless the preset locks the flag (403 `flag_locked`).
     """
+    _check_reason(body)
     is_superadmin = current_principal().has(Permission.SUPERADMIN)
     return overrides.update_override(
         override_id, body, is_superadmin=is_superadmin, actor=current_actor()
@@ -126,6 +131,15 @@ def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:
 def delete_override(override_id: str) -> None:
     """Delete a feature flag override; the preset's value applies again."""
     overrides.delete_override(override_id, actor=current_actor())
+
+
+def _check_reason(body: dict[str, Json]) -> None:
+    """Raise Invalid without a reason where ``OVERRIDE_REASON_REQUIRED`` is set.
+
+    Imports are not made by hand, so they need none.
+    """
+    if current_config().override_reason_required and not body.get("reason", "").strip():
+        raise Invalid(refused("missing", ("body", "reason"), body))
 
 
 add_history(flags, "/overrides/<override_id>", "override", overrides.get_override)

@@ -20,6 +20,11 @@ CARRY_OVER = (
     "Whether it carries over to the tenant's next plan, where that has the flag with the"
     " same type and the tenant has no other override of it."
 )
+MAX_REASON = 500
+REASON = (
+    "Why the tenant has the value; its owners and admins can read it. Required by the setting"
+    " `OVERRIDE_REASON_REQUIRED`."
+)
 
 
 class Documented(Schema):
@@ -40,6 +45,7 @@ class Documented(Schema):
         "preset_value": False,
         "override_value": True,
         "override_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+        "reason": "Pilot until the contract is signed.",
     }
     descriptions = {
         "flag_key": "The key by which programs ask for the flag.",
@@ -81,6 +87,7 @@ class OverrideCreateSchema(Documented):
     plan_preset_id = Uuid(description="By default the preset of the tenant's plan.")
     expires_at = AwareDateTime(nullable=True, description=EXPIRY)
     carry_over = Bool(description=CARRY_OVER)
+    reason = Str(max_length=MAX_REASON, description=REASON)
 
 
 class OverrideUpdateSchema(Documented):
@@ -89,6 +96,7 @@ class OverrideUpdateSchema(Documented):
     flag_value = FlagValue(required=True)
     expires_at = AwareDateTime(nullable=True, description=f"{EXPIRY} Only for superadmins.")
     carry_over = Bool(description=f"{CARRY_OVER} Only for superadmins.")
+    reason = Str(max_length=MAX_REASON, description=f"{REASON} Without it, the old one stays.")
 
 
 class FlagTenantQuerySchema(Schema):
@@ -137,6 +145,7 @@ class FlagExplanationSchema(Documented):
     override_id = Str(required=True, nullable=True)
     override_value = AnyJson(required=True)
     expires_at = AwareDateTime(required=True, nullable=True)
+    reason = Str(required=True, description="Why the override was given; empty without a reason.")
 
 
 class PresetSummarySchema(Schema):
@@ -157,6 +166,7 @@ EXPIRES_AT = own_column("expires_at", AwareDateTime(nullable=True, description="
 CARRIES_OVER = own_column(
     "carry_over", Bool(description="Whether it carries over to the tenant's next plan.")
 )
+GIVEN_REASON = own_column("reason", Str(description="Empty if nobody gave one."))
 PRESET = related(
     "preset",
     Nested(PresetSummarySchema, description="The preset that has the flag."),

@@ -36,7 +36,7 @@ def explain(api):
 class TestExplain:
     def test_shows_everything_about_a_flag(self, explain, preset):
         tenant = create_tenant()
-        override = create_override(tenant, preset, "beta", True, expires_at=FUTURE)
+        override = create_override(tenant, preset, "beta", True, expires_at=FUTURE, reason="Pilot")
 
         assert explain(tenant) == {
             "tenant_id": str(tenant.id),
@@ -52,6 +52,7 @@ class TestExplain:
             "override_id": str(override.id),
             "override_value": True,
             "expires_at": "2999-01-01T00:00:00Z",
+            "reason": "Pilot",
         }
 
     @pytest.mark.parametrize(

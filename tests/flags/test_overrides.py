@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -230,3 +231,46 @@ class TestDeleteOverride:
 
 def save_locked_preset():
     return save(PlanPreset, name="free", flags=[preset_flag("seats", 5, is_locked=True)])
+
+
+class TestReason:
+    @pytest.fixture
+    def required(self, app, monkeypatch):
+        settings = replace(app.extensions["config"], override_reason_required=True)
+        monkeypatch.setitem(app.extensions, "config", settings)
+
+    def test_is_shown_where_a_read_asks_for_it_and_in_the_audit_trail(self, api):
+        create_preset(beta=False)
+        tenant = create_tenant()
+        created = create(api, tenant, "beta", True, reason="Pilot").get_json()["data"]
+        path = f"{URL}/{created['id']}"
+        _, _, admin = create_member(tenant, role=Role.ADMIN)
+
+        api.patch(path, token=admin, json={"flag_value": False, "reason": "It failed"})
+        api.patch(path, token=admin, json={"flag_value": True})
+
+        read = api.get(f"{path}?include=reason", token=admin).get_json()["data"]
+        assert "reason" not in created
+        assert read["reason"] == "It failed"
+        changes = [event.after.get("reason") for event in rows(AuditEvent, tenant_id=tenant.id)]
+        assert sorted(changes, key=str) == ["It failed", None, "Pilot"]
+
+    def test_has_at_most_500_characters(self, api):
+        create_preset(beta=False)
+
+        answer = create(api, create_tenant(), "beta", True, reason="r" * 501)
+
+        assert faults(answer) == [("string_too_long", "reason")]
+
+    @pytest.mark.parametrize("given", [{}, {"reason": ""}, {"reason": "  "}])
+    def test_is_required_by_a_setting(self, api, required, given):
+        preset, tenant = create_preset(beta=False, theme="a"), create_tenant()
+        override = create_override(tenant, preset, "theme", "b")
+
+        refused = create(api, tenant, "beta", True, **given)
+        unchanged = update(api, override, {"flag_value": "c", **given})
+        accepted = update(api, override, {"flag_value": "c", "reason": "They asked"})
+
+        assert faults(refused) == faults(unchanged) == [("missing", "reason")]
+        assert accepted.status_code == 200
+        assert row(FeatureOverride, id=override.id).reason == "They asked"
