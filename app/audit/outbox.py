@@ -67,6 +67,7 @@ INTERNAL = {
     "suppression.lifted": "Nothing has happened to a message; the suppression list shows it.",
     "tenant.plan_assigned": "tenant.plan_changed tells what follows from it.",
     "tenant.plan_withdrawn": "The same.",
+    "tenant.notes_changed": "They are the platform's own, and nobody else's business.",
     "tenant.idp_org_id_freed": "The tenant is gone; tenant.deleted has told it.",
     "usage.corrected": "It is a count, not a resource; limit.* tell what follows from it.",
     "user.exported": "Somebody has read what is stored; nothing has changed.",

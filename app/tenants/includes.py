@@ -14,6 +14,7 @@ from app.core.db.statements import Statement
 from app.core.http.includes import Include, by_id, by_key, own_column, related, related_lists
 from app.core.validation.fields import AwareDateTime, Int, JsonObject, ListOf, Nested, Str
 from app.core.validation.schemas import Schema
+from app.plans.models import PlanAssignment
 from app.tenants.models import Tenant
 
 FIND_PLAN_SOURCES = Statement(
@@ -84,6 +85,14 @@ LIMITS = related_lists(
     FIND_LIMITS,
     lambda row: row.id,
     Permission.USAGE_READ,
+)
+ASSIGNED_UNTIL = related(
+    "assigned_until",
+    AwareDateTime(nullable=True, description="When the assigned plan ends; null if none does."),
+    by_id("plan_assignments.find_ends", PlanAssignment.tenant_id, PlanAssignment.until),
+    lambda row: row.id,
+    Permission.BILLING_READ,
+    column="until",
 )
 SUSPENSION_REASON = own_column(
     "suspension_reason",

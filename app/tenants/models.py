@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
@@ -49,6 +49,20 @@ class Tenant(Row):
     meta_data: Mapped[dict[str, object]] = mapped_column(JSON, default=dict, server_default="{}")
     deletes_at: Mapped[datetime | None] = mapped_column(Moment)
     suspension_reason: Mapped[str] = mapped_column(Text, default="", server_default="")
+
+
+class TenantNotes(Model):
+    """The platform's own notes on a tenant. ``version`` grows by one with each change."""
+
+    __tablename__ = "tenant_notes"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenants.id", ondelete="CASCADE"), primary_key=True
+    )
+    version: Mapped[int] = mapped_column(BigInteger)
+    updated_at: Mapped[datetime] = mapped_column(Moment)
+    updated_by: Mapped[str] = mapped_column(Text)
+    text: Mapped[str] = mapped_column(Text)
 
 
 class DeletionStage(StrEnum):

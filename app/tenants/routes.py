@@ -14,11 +14,11 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import PATH_NAMES, of_contract
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
-from app.tenants import counts, deletion, service
+from app.tenants import counts, deletion, notes, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
-from app.tenants.includes import LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON
+from app.tenants.includes import ASSIGNED_UNTIL, LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON
 from app.tenants.lookup import tenant_id_of
-from app.tenants.models import Tenant, TenantDeletion
+from app.tenants.models import Tenant, TenantDeletion, TenantNotes
 from app.tenants.schemas import (
     ActiveQuerySchema,
     SuspensionSchema,
@@ -28,6 +28,8 @@ from app.tenants.schemas import (
     TenantDeletionSchema,
     TenantMetaDataPatchSchema,
     TenantMetaDataSchema,
+    TenantNotesSchema,
+    TenantNotesUpdateSchema,
     TenantQuerySchema,
     TenantSchema,
     TenantUpdateSchema,
@@ -38,7 +40,7 @@ blp = Blueprint(
     "tenants", __name__, url_prefix="/v1/tenants", description="Customer organizations."
 )
 PATH_NAMES["tenant_id"] = tenant_id_of
-INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, SUSPENSION_REASON, HISTORY)
+INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, ASSIGNED_UNTIL, SUSPENSION_REASON, HISTORY)
 
 
 @blp.get("")
@@ -133,6 +135,26 @@ def get_counts(tenant_id: str) -> Any:
     found, principal = counts.get_counts(tenant_id), current_principal()
     hidden = [name for name, needed in counts.NEEDED.items() if not principal.has(needed)]
     return found._replace(**dict.fromkeys(hidden))
+
+
+@blp.get("/<tenant_id>/notes")
+@requires(Permission.SUPERADMIN)
+@blp.response(200, TenantNotesSchema)
+def get_notes(tenant_id: str) -> TenantNotes:
+    """Get the platform's own notes on a tenant; empty where there are none."""
+    return notes.get_notes(tenant_id)
+
+
+@blp.put("/<tenant_id>/notes")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(TenantNotesUpdateSchema)
+@blp.response(200, TenantNotesSchema)
+def set_notes(body: dict[str, Json], tenant_id: str) -> TenantNotes:
+    """Replace the platform's own notes on a tenant, which no tenant's credential can read.
+
+    The audit trail of the platform tells who changed them, and how long they were and are.
+    """
+    return notes.set_notes(tenant_id, body["text"], actor=current_actor())
 
 
 @blp.delete("/<tenant_id>")

@@ -17,10 +17,12 @@ from app.core.validation.fields import (
 )
 from app.core.validation.schemas import Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
+from app.search.filters import MAX_QUERY, MIN_QUERY
+from app.search.schemas import BY_WORDS
 from app.tenants import slugs
 from app.tenants.models import DeletionStage
 
-MAX_KEY, MAX_REASON = 255, 500
+MAX_KEY, MAX_REASON, MAX_NOTES = 255, 500, 10_000
 
 
 class Documented(Schema):
@@ -41,6 +43,8 @@ class Documented(Schema):
         "mailing_zipcode": "62701",
         "mailing_country": "US",
         "reason": "The invoices of two months are unpaid.",
+        "text": "They move to the annual plan in March; ask for Ada.",
+        "updated_by": "platform:operator",
         "meta_data": {"segment": "enterprise"},
         "patches": {"segment": "enterprise", "account_manager": None},
     }
@@ -65,6 +69,7 @@ class Documented(Schema):
         "requested_by": "Who requested it.",
         "deletes_at": "The tenant is deleted soon after this moment.",
         "stage": "`waiting` until rows are deleted; then how far that is.",
+        "text": "The notes; empty without any.",
         "reason": "The tenant's owners and admins can read it in the audit trail.",
     }
 
@@ -156,6 +161,14 @@ class TenantQuerySchema(Documented, MetaDataQuerySchema):
     slug = Str(description="Only the tenant with this slug.")
     idp_org_id = Str(description="Only the tenant with this id of the identity provider's.")
     plan_name = Str(description="Only tenants that have this plan.")
+    q = Str(min_length=MIN_QUERY, max_length=MAX_QUERY, metadata=BY_WORDS)
+    plan_ends_before = AwareDateTime(
+        description="Only tenants whose assigned plan, such as a trial, ends before this time."
+    )
+    is_at_limit = Bool(
+        description="Only tenants that have used up a limit of a current period, or only others."
+        " Seats do not count, and of a limit `warn_at` must have 100. At most 1,000 are found."
+    )
 
 
 class TenantDeletionRequestSchema(Documented):
@@ -186,6 +199,20 @@ class SuspensionSchema(Documented):
     """Why the tenant is suspended."""
 
     reason = Str(required=True, min_length=1, max_length=MAX_REASON)
+
+
+class TenantNotesUpdateSchema(Documented):
+    """The new notes, which replace the old ones."""
+
+    text = Str(required=True, max_length=MAX_NOTES)
+
+
+class TenantNotesSchema(Documented):
+    """The platform's own notes on a tenant."""
+
+    text = Str(required=True)
+    updated_at = AwareDateTime(required=True, nullable=True, description="Null before the first.")
+    updated_by = Str(required=True, nullable=True, description="Who changed them last.")
 
 
 class TenantCountsSchema(Schema):

@@ -1,7 +1,7 @@
 -- List the limits of a tenant with what is used in their current periods.
 --
 -- wanted_feature: only this limit; NULL for all.
--- Called by: app/usage/statements.py, app/tenants/includes.py, app/usage/health.py, consume_usage
+-- Called by: app/usage/statements.py, app/tenants/includes.py, app/tenants/filters.py, app/usage/health.py, consume_usage
 CREATE OR REPLACE FUNCTION tenant_usage(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (
     feature text, most bigint, period text, policy text, warn_at smallint[],

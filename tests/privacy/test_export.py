@@ -100,10 +100,10 @@ class TestCoverage:
         assert tables - set(of_person) == {
             "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
-            "tenant_deletions", "usage_counters", "usage_keys",
+            "tenant_deletions", "tenant_notes", "usage_counters", "usage_keys",
             "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip
         assert tables - set(of_tenant) == {
             "console_sessions", "console_tickets", "imports", "platform_admins",
-            "webhook_endpoint_states",
+            "tenant_notes", "webhook_endpoint_states",
         }  # fmt: skip

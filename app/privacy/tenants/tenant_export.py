@@ -22,9 +22,11 @@ from app.privacy.people.person import (
     contact_address,
     tenant_column,
 )
+from app.tenants.models import TenantNotes
 from app.webhooks.endpoints.models import WebhookEndpointState
 
-ENDPOINT_STATES = WebhookEndpointState.__table__  # secrets, and nothing else to show
+# Secrets, and nothing else to show; the platform's own notes.
+HIDDEN = (WebhookEndpointState.__table__, TenantNotes.__table__)
 
 
 def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Tables:
@@ -35,7 +37,7 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
     owned = {
         name: partial(reader.rows, select(table).where(table.c.tenant_id == tenant_id))
         for name, table in sorted(db.metadata.tables.items())
-        if "tenant_id" in table.c and table is not ENDPOINT_STATES
+        if "tenant_id" in table.c and table not in HIDDEN
     }
     answers = replace(who, ids=who.ids | {str(tenant_id)})
     return {

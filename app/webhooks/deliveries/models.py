@@ -38,6 +38,12 @@ class WebhookDelivery(Model):
         Index(None, "tenant_id", "endpoint_id", "created_at", "id"),
         Index(None, "created_at", postgresql_using="brin"),
         Index(
+            "ix_webhook_deliveries_failed",
+            "created_at",
+            "id",
+            postgresql_where=text("status = 'failed'"),
+        ),
+        Index(
             "ix_webhook_deliveries_due",
             "tenant_id",
             "endpoint_id",

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, ForeignKeyConstraint, Index, Text
+from sqlalchemy import ARRAY, BigInteger, ForeignKeyConstraint, Index, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Attributed, Moment, Row, updated_index
@@ -63,6 +63,12 @@ class WebhookEndpointState(Model):
             ["tenant_id", "endpoint_id"],
             ["webhook_endpoints.tenant_id", "webhook_endpoints.id"],
             ondelete="CASCADE",
+        ),
+        Index(
+            "ix_webhook_endpoint_states_failing",
+            "tenant_id",
+            "endpoint_id",
+            postgresql_where=text("failing_since IS NOT NULL"),
         ),
     )
 

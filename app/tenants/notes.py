@@ -1,0 +1,59 @@
+"""The platform's own notes on tenants, which no tenant's credential can read."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import bindparam
+from sqlalchemy.dialects.postgresql import insert
+
+from app.audit.service import add_event
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.tenants.models import Tenant, TenantNotes
+
+_table = TenantNotes.__table__
+_row = insert(_table).values({c.name: bindparam(c.name, type_=c.type) for c in _table.columns})
+SAVE = Statement(
+    "tenant_notes.save",
+    _row.on_conflict_do_update(
+        index_elements=[_table.c.tenant_id],
+        set_={c.name: _row.excluded[c.name] for c in _table.columns if not c.primary_key},
+    ),
+)
+
+
+def get_notes(tenant_id: UUID | str) -> TenantNotes:
+    """The notes on a tenant; empty, with version 0, where there are none. Raises NotFound."""
+    return _find(queries.get_row(Tenant, tenant_id).id)
+
+
+def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
+    """Replace the notes on a tenant. Raises NotFound, and PreconditionFailed for another version.
+
+    The audit row is the platform's. It does not contain the text, because it outlives the tenant.
+    """
+    tenant, _ = queries.lock_with(Tenant, tenant_id)
+    known = _find(tenant.id)
+    queries.check_precondition(known)
+    if known.text == text:
+        return known
+    notes = TenantNotes._make((tenant.id, known.version + 1, utcnow(), actor.id, text))
+    SAVE.execute(**notes._asdict())
+    change = Change({"characters": len(known.text)}, {"characters": len(text)})
+    add_event(
+        "tenant.notes_changed",
+        target_id=str(tenant.id),
+        tenant_id=None,
+        change=change,
+        actor=actor,
+    )
+    return notes
+
+
+def _find(tenant_id: UUID) -> TenantNotes:
+    known = queries.find_row(TenantNotes, tenant_id=tenant_id)
+    return known or TenantNotes._make((tenant_id, 0, None, None, ""))
