@@ -146,6 +146,8 @@ class TestLayers:
         "app.plans.health: subscriptions": "it finds plans without a preset that they name",
         "app.plans.preview: feature_overrides": "it tells whom an update of the preset concerns",
         "app.plans.preview: usage_counters": "it compares new limits with what tenants use",
+        "app.tenants.filters: plan_assignments": "a list of tenants by the end of their plans",
+        "app.tenants.filters: usage_counters": "a list of tenants by what they have used",
         **{
             f"app.tenants.counts: {table}": "it counts what a tenant has, by one statement"
             for table in (

@@ -28,3 +28,7 @@ def metrics() -> Iterator[Metric]:
     ages = {row.status: row.oldest_seconds for row in found}
     yield gauge("inbox_events", "Events in the inbox.", "state", counts)
     yield gauge("inbox_oldest_seconds", "Age of the oldest event of a state.", "state", ages)
+
+
+FAILED = "SELECT FROM webhook_events WHERE status = 'failed'"
+WORK = {"failed_webhooks": (FAILED, "/v1/webhooks/events?status=failed")}

@@ -15,10 +15,11 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import reads_primary
 from app.core.jobs.queues import connection
-from app.operations import metrics, service
+from app.operations import attention, metrics, service
+from app.operations.attention import Number
 from app.operations.checks.everything import check_all
 from app.operations.queues import Queues, QueuesUnavailable, read_queues
-from app.operations.schemas import FindingSchema, QueuesSchema
+from app.operations.schemas import FindingSchema, QueuesSchema, WorkSchema
 
 NO_HOST = "A request of HTTP/1.1 does not have exactly one `Host`."
 
@@ -95,6 +96,21 @@ def list_findings() -> Page:
     check has a time-out.
     """
     return Page(check_all(current_config(), quickly=True), None)
+
+
+@state.get("/work")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@state.columns("name", "count", "is_more", "list")
+@state.response(200, WorkSchema(many=True))
+@reads_primary
+def list_work() -> list[Number]:
+    """Count what wants attention, with the list of each: at most 1,000 of a kind.
+
+    `trials_ending` within 7 days, `past_due` subscriptions, `over_limit`: tenants that have used up
+    a limit, `failing_endpoints`, `failed_deliveries` of 7 days, `failed_webhooks`, `waiting_people`
+    of the identity provider, `findings`: faults of the installation.
+    """
+    return list(attention.count_work())
 
 
 def _answer(body: object, status: int) -> Response:

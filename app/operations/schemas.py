@@ -51,6 +51,23 @@ class QueuesSchema(Schema):
     workers = ListOf(Nested(WorkerSchema), required=True, description="The workers that are alive.")
 
 
+class WorkSchema(Schema):
+    """How much of one kind wants attention: at most 1,000 are counted."""
+
+    examples = {
+        "name": "trials_ending",
+        "count": 3,
+        "is_more": False,
+        "list": "/v1/tenants?plan_ends_before=2026-02-07T12:00:00Z&include=assigned_until",
+    }
+    has_pages = False
+
+    name = Str(required=True, description="What is counted.")
+    count = Int(required=True, nullable=True, description="Null if it took over half a second.")
+    is_more = Bool(required=True, description="Whether there are more than `count`.")
+    list = Str(required=True, description="Path and query of the list of them.")
+
+
 class FindingSchema(Schema):
     """What one check of the installation has found."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from app.config import current_config
 from app.core.db.statements import Statement
 from app.core.health import Finding, shortened
 from app.plans.following import default_plan
@@ -43,6 +44,10 @@ OVERDUE_TRIALS = Statement(
 def check_plans() -> Finding:
     """Hint at the plans without a preset that tenants have or subscriptions name."""
     plans, default = _unknown_plans(), default_plan()
+    trial = current_config().new_tenant_plan
+    if trial is not None and find_preset(trial[0]) is None:
+        fix = "New tenants start without a trial. Create the preset, or correct the setting."
+        return Finding("plans", False, f"no preset is named {trial[0]} (NEW_TENANT_PLAN)", fix)
     if not plans and find_preset(default) is None:
         fix = "Tenants whose trial or subscription ends have no flags. Create the preset."
         return Finding("plans", True, f"no preset is named {default} (DEFAULT_PLAN)", fix)
@@ -86,4 +91,8 @@ def _unknown_plans() -> Sequence[Any]:
     return COUNT_TENANTS.all(names=names) if names else []
 
 
+ENDING = (
+    "SELECT FROM plan_assignments WHERE until > now() AND until < now() + interval '{days} days'"
+)
+WORK = {"trials_ending": (ENDING, "/v1/tenants?plan_ends_before={soon}&include=assigned_until")}
 CHECKS = {"plans": check_plans, "trials": check_trials}

@@ -7,6 +7,7 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.core.health import SHOWN, Finding, shortened
 from app.core.observability.shared_metrics import SharedMetric
+from app.tenants.filters import AT_LIMIT
 
 OVER_LIMITS = SharedMetric(
     "tenants_over_limits",
@@ -79,4 +80,5 @@ def count_over_limits() -> None:
     OVER_LIMITS.put(found)
 
 
+WORK = {"over_limit": (AT_LIMIT, "/v1/tenants?is_at_limit=true&include=limits")}
 CHECKS = {"limits": check_limits}

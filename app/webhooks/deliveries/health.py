@@ -97,4 +97,16 @@ def _backlog() -> dict[str, tuple[int, float]]:
     return {name: found.get(name, (0, 0.0)) for name in ("healthy", "failing", "paused")}
 
 
+FAILED = (
+    "SELECT FROM webhook_deliveries WHERE status = 'failed'"
+    " AND created_at > now() - interval '{days} days'"
+)
+FAILING = (
+    "SELECT FROM webhook_endpoint_states s JOIN webhook_endpoints p USING (tenant_id)"
+    " WHERE p.id = s.endpoint_id AND s.failing_since IS NOT NULL AND p.is_active"
+)
+WORK = {
+    "failing_endpoints": (FAILING, "/v1/webhook-endpoints?is_failing=true&include=failing_since"),
+    "failed_deliveries": (FAILED, "/v1/webhook-deliveries/failed?created_after={since}"),
+}
 CHECKS = {"sender": check_sender, "webhook endpoints": check_endpoints}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from flask import current_app
 
+from app.audit.includes import TENANT
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import PageQuerySchema
 from app.core.json_text import Json
 from app.webhooks.deliveries import service
 from app.webhooks.deliveries.models import WebhookDelivery
@@ -83,6 +85,18 @@ def recover(body: dict[str, Json], endpoint_id: str) -> Recovery:
     event is older than the endpoint.
     """
     return service.recover(endpoint_id, body["since"], actor=current_actor())
+
+
+@blp.get("/failed")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@blp.arguments(PageQuerySchema, location="query")
+@blp.columns(
+    "id", "created_at", "tenant.slug", "endpoint_id", "type", "attempts", "response_code", "error"
+)
+@blp.response(200, WebhookDeliverySchema(many=True), includes=(TENANT,))
+def list_failed(query: dict[str, Json]) -> Page:
+    """List the deliveries of all tenants that have failed, of the last 90 days."""
+    return service.list_failed(**query)
 
 
 @blp.post("/<delivery>/resend")

@@ -71,6 +71,12 @@ def list_deliveries(
     return page
 
 
+def list_failed(paging: Paging = FIRST_PAGE) -> Page:
+    """One page of the failed deliveries of all tenants."""
+    failed = {"status": DeliveryStatus.FAILED.value}
+    return paginate(WebhookDelivery, paging, equal=failed, without=("body",))
+
+
 def get_delivery(delivery_id: UUID | str) -> WebhookDelivery:
     """The delivery; raises NotFound, also where its endpoint was deleted."""
     delivery = queries.find_row(WebhookDelivery, id=queries.parse_id(delivery_id, WebhookDelivery))

@@ -192,6 +192,9 @@ class WebhookEndpointQuerySchema(PageQuerySchema):
     """Filters of the list of endpoints."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)
+    is_failing = Bool(
+        description="Only active endpoints whose last attempts have all failed, or only others."
+    )
 
 
 class EndpointOwnerSchema(Schema):

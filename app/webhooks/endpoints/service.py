@@ -10,13 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, select, text, update
 
 from app.audit.outbox import types_of
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
+from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
@@ -49,6 +50,11 @@ _OF_ENDPOINT = (
     WebhookEndpointState.tenant_id == bindparam("of_tenant_id"),
     WebhookEndpointState.endpoint_id == bindparam("of_endpoint_id"),
 )
+_failing = WebhookEndpoint.is_active & text(
+    "EXISTS (SELECT FROM webhook_endpoint_states s WHERE s.failing_since IS NOT NULL"
+    " AND s.tenant_id = webhook_endpoints.tenant_id AND s.endpoint_id = webhook_endpoints.id)"
+)
+IS_FAILING = {True: _failing, False: ~_failing}
 SET_HEADERS = Statement(
     "webhook_endpoint_states.set_headers",
     update(WebhookEndpointState).where(*_OF_ENDPOINT).values(headers=bindparam("new_headers")),
@@ -96,9 +102,15 @@ def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
     return _visible(queries.get_row(WebhookEndpoint, endpoint_id))
 
 
-def list_endpoints(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
-    """One page of a tenant's endpoints (of all endpoints, for the platform)."""
-    return paginate(WebhookEndpoint, paging, tenant_id=tenant_id)
+def list_endpoints(
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_failing: bool | None = None
+) -> Page:
+    """One page of a tenant's endpoints (of all endpoints, for the platform).
+
+    ``is_failing``: only active ones whose attempts fail since the last success, or only others.
+    """
+    found = [] if is_failing is None else [Condition(IS_FAILING[is_failing], {})]
+    return paginate(WebhookEndpoint, paging, *found, tenant_id=tenant_id)
 
 
 def create(
