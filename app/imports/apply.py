@@ -146,7 +146,7 @@ class _Set:
             free = slugs.find_free(values["name"], reserved=self._slugs)
             values = {**values, "slug": free}
         self._slugs.add(values["slug"])
-        tenant = tenants.insert(values, actor=self._actor, into=into)
+        tenant = tenants.insert(values, with_trial=False, actor=self._actor, into=into)
         rows.tenants[values["idp_org_id"]] = tenant
         return Outcome.CREATED
 

@@ -20,10 +20,10 @@ from app.custom_fields.entities import TENANT
 from app.custom_fields.search_index import tenant_query, writer
 from app.search import writer as terms
 from app.search.models import EntityType
-from app.tenants import slugs
+from app.tenants import slugs, starting
+from app.tenants.filters import take_conditions
 from app.tenants.models import Tenant
 
-FILTERS = ("is_active", "slug", "idp_org_id", "plan_name")
 STATE = ("is_active", "suspension_reason")
 
 
@@ -69,15 +69,16 @@ def list_tenants(
 ) -> Page:
     """One page of all tenants, without their metadata.
 
-    ``filters`` are values of the columns :data:`FILTERS`. ``meta_data`` filters by the tenants' own
-    searchable custom fields (see :mod:`app.custom_fields.search_index.tenant_query`).
+    ``filters`` are values of columns, and of :mod:`app.tenants.filters`. ``meta_data`` filters by
+    the tenants' own searchable custom fields (:mod:`app.custom_fields.search_index.tenant_query`).
     """
-    conditions = [tenant_query.among(meta_data)] if meta_data else []
-    return paginate(Tenant, paging, *conditions, equal=filters, without=("meta_data",))
+    equal = dict(filters or {})
+    conditions = [*take_conditions(equal), *([tenant_query.among(meta_data)] if meta_data else [])]
+    return paginate(Tenant, paging, *conditions, equal=equal, without=("meta_data",))
 
 
 def create(values: Mapping[str, Json], *, actor: Actor) -> Tenant:
-    """Create an active tenant on the default plan.
+    """Create an active tenant on the default plan, or on a trial (:mod:`app.tenants.starting`).
 
     Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
     Raises SlugTaken for a given slug, IdpOrgIdTaken, IdpOrgIdDeleted, and Invalid for too large
@@ -94,15 +95,25 @@ def create(values: Mapping[str, Json], *, actor: Actor) -> Tenant:
     raise AssertionError("unreachable")
 
 
-def insert(values: Mapping[str, Json], *, actor: Actor, into: Writes | None = None) -> Tenant:
+def insert(
+    values: Mapping[str, Json],
+    *,
+    with_trial: bool = True,
+    actor: Actor,
+    into: Writes | None = None,
+) -> Tenant:
     """Create a tenant as :func:`create` does, with a ``slug`` in ``values``."""
     given = values.get("meta_data", {})  # a new tenant has no custom fields
     metadata.check_size(given, given, loc=("body", "meta_data"))
-    values = {"plan_name": current_config().default_plan, **values}
+    trial = starting.find_trial() if with_trial else None
+    plan_name = trial["plan_name"] if trial else current_config().default_plan
+    values = {"plan_name": plan_name, **values}
     with writes(into) as w:
         tenant = w.insert(Tenant, values, conflicts=CONFLICTS)
         record_creation("tenant.created", tenant, actor=actor, into=w)
         terms.add(EntityType.TENANT, tenant, into=w)
+        if trial:
+            starting.start_trial(tenant.id, trial, into=w)
     return tenant
 
 

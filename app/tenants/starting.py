@@ -1,0 +1,59 @@
+"""What a new tenant starts with: a trial of the plan ``NEW_TENANT_PLAN``."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, select
+
+from app.audit.service import add_event
+from app.config import current_config
+from app.core.actors import SYSTEM_JOB
+from app.core.clock import utcnow
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.writes import Writes
+from app.plans.models import PlanAssignment, PlanPreset
+
+log = logging.getLogger(__name__)
+
+REASON = "new tenant"
+LOCK_PRESET = Statement(
+    "plan_presets.lock_for_trial",
+    select(PlanPreset.id)
+    .where(PlanPreset.name == bindparam("name"))
+    .with_for_update(read=True, key_share=True),
+)
+
+
+def find_trial() -> dict[str, Any] | None:
+    """The plan, end and reason of a trial that begins now; None without one.
+
+    There is none without a preset of the plan's name, which is logged.
+    """
+    wanted = current_config().new_tenant_plan
+    if wanted is None:
+        return None
+    plan_name, days = wanted
+    if LOCK_PRESET.scalar(name=plan_name) is None:
+        log.warning("new_tenant_plan_unknown", extra={"plan_name": plan_name})
+        return None
+    until = utcnow() + timedelta(days=days)
+    return {"plan_name": plan_name, "until": until, "reason": REASON}
+
+
+def start_trial(tenant_id: UUID, trial: dict[str, Any], *, into: Writes) -> None:
+    """Assign the plan to a tenant that the same block inserts with it as its ``plan_name``."""
+    next_plan = {"next_plan_name": current_config().default_plan, "created_by": SYSTEM_JOB.id}
+    into.insert(PlanAssignment, {"tenant_id": tenant_id, **trial, **next_plan})
+    add_event(
+        "tenant.plan_assigned",
+        target_id=str(tenant_id),
+        tenant_id=tenant_id,
+        change=Change({}, trial),
+        actor=SYSTEM_JOB,
+        into=into,
+    )
