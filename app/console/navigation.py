@@ -22,7 +22,7 @@ class Link:
 
 # Endpoint, label, permission. They are the platform's pages, and show rows of every tenant.
 PLATFORM = (
-    ("search", "Search", Permission.TENANTS_READ),
+    ("search", "Home", Permission.TENANTS_READ),
     ("list_tenants", "Tenants", Permission.SUPERADMIN),
     ("list_users", "Users", Permission.USERS_READ),
     ("list_subscriptions", "Subscriptions", Permission.BILLING_READ),
@@ -94,8 +94,8 @@ def navigation() -> list[Link]:
             for name, label, permission in PLATFORM
             if g.session.can(permission)
         ]
-    search = Link("Search", url_for("console.search"), request.endpoint == "console.search")
-    return [search, *tenant_tabs(principal.tenant_id)]
+    home = Link("Home", url_for("console.search"), request.endpoint == "console.search")
+    return [home, *tenant_tabs(principal.tenant_id)]
 
 
 def tenant_tabs(tenant_id: object) -> list[Link]:

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import html
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from app.auth import sessions
 from app.auth.permissions import ROLE_PERMISSIONS, Permission, Role
 from app.connections.models import DirectoryProvider
 from app.console.assets import FOLDER, NAMES, get_asset
+from app.console.pages.search import LABELS, PAGES
 from app.core.actors import SYSTEM_CLI
 from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
@@ -26,8 +28,10 @@ from tests.factories import (
     create_member,
     create_override,
     create_preset,
+    create_subscription,
     create_tenant,
     limit_flag,
+    platform_token,
     preset_flag,
 )
 from tests.search import finding
@@ -562,7 +566,26 @@ class TestStart:
         assert "Renamed" in changes
         for more in ("/console/tenants", "/console/operations", "/console/audit"):
             assert f'<a href="{more}"' in text.partition("<main")[2]
-        assert calls == ["/v1/tenants", "/v1/audit-events"]
+        assert calls == ["/v1/operations/work", "/v1/tenants", "/v1/audit-events"]
+
+    def test_shows_what_wants_attention_and_leads_to_its_list(self, signed_in, tenant):
+        late = create_subscription(tenant, bp_status="past_due")
+        create_subscription(create_tenant(), bp_status="active")
+        browser = signed_in()
+
+        (link,) = re.findall(
+            r'href="([^"]*)"><span class="figure">1</span> subscriptions are past due',
+            browser.get("/console").text,
+        )
+        listed = browser.get(html.unescape(link)).text
+
+        assert re.findall(r"/subscriptions/([0-9a-f-]{36})", listed) == [str(late.id)]
+
+    def test_has_words_and_a_list_for_each_number(self, api):
+        numbers = api.get("/v1/operations/work", token=platform_token()).get_json()["data"]
+
+        assert {one["name"] for one in numbers} == set(LABELS)
+        assert {one["list"].partition("?")[0] for one in numbers} == set(PAGES)
 
     @pytest.mark.parametrize("role", list(Role))
     def test_shows_people_their_own_tenant(self, signed_in, tenant, calls, role):

@@ -17,9 +17,13 @@ def slug_of(tenant_id: UUID) -> str:
     return slug
 
 
-def recent_changes(**filters: object) -> Json:
-    """The last changes that the filters choose, newest first; None where they may not be read."""
-    query = {"include": "actor_name,target_name", "limit": RECENT, "order": "-created_at"}
+def recent_changes(*, tenants: bool = False, **filters: object) -> Json:
+    """The last changes that the filters choose, newest first; None where they may not be read.
+
+    With ``tenants`` each has its tenant.
+    """
+    names = f"actor_name,target_name{',tenant' if tenants else ''}"
+    query = {"include": names, "limit": RECENT, "order": "-created_at"}
     found = api.find("/v1/audit-events", **query, **filters)
     return None if found is None else found.data
 

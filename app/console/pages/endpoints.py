@@ -16,6 +16,8 @@ from app.console.pages.common import recent_history, secret_page, slug_of
 from app.core.errors import Conflict
 
 PATH = "/v1/webhook-endpoints"
+CREATED = (Filter("created_after", "Since"),)
+FILTERS = (Filter("is_failing", "State", [("true", "failing")]),)
 DELIVERIES = (Filter("status", "State", choices("pending", "sending", "succeeded", "failed")),)
 CHANGEABLE = (
     Field("url", "Address", "url", help="https, at a public address.", is_required=True),
@@ -35,8 +37,14 @@ EVENT = Field("type", "Event", is_required=True)
 
 @page("/endpoints", also_of_tenant=True)
 def list_endpoints(tenant_id: UUID | None = None) -> Shown:
-    listing = list_rows(PATH, tenant_id=tenant_id, include="tenant")
+    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
     return render("endpoints", "Events out", tenant_id=tenant_id, listing=listing)
+
+
+@page("/deliveries/failed")
+def list_failed_deliveries() -> Shown:
+    listing = list_rows("/v1/webhook-deliveries/failed", CREATED, include="tenant")
+    return render("failed_deliveries", "Failed deliveries", listing=listing)
 
 
 @form_page("/endpoints/new", also_of_tenant=True)

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl
+
 from flask import request, url_for
 
 from app.auth.permissions import Permission
 from app.console.access import current_session
-from app.console.api import call, get, get_tenant, succeeded
+from app.console.api import call, find, get, get_tenant, succeeded
 from app.console.blueprint import Shown, page, render
-from app.console.pages.common import RECENT
+from app.console.pages.common import RECENT, recent_changes
 from app.core.json_text import Json
 
 LIMIT = 20
 SHORTEST = 2  # characters
+LABELS = {
+    "trials_ending": "trials end within 7 days",
+    "past_due": "subscriptions are past due",
+    "over_limit": "tenants have used up a limit",
+    "failing_endpoints": "webhook endpoints fail",
+    "failed_deliveries": "deliveries failed within 7 days",
+    "failed_webhooks": "webhooks of providers failed",
+    "waiting_people": "events wait for a person or tenant",
+    "findings": "faults of the installation",
+}
+# A list of the API -> the page that shows it.
+PAGES = {
+    "/v1/tenants": "list_tenants",
+    "/v1/billing/subscriptions": "list_subscriptions",
+    "/v1/webhook-endpoints": "list_endpoints",
+    "/v1/webhook-deliveries/failed": "list_failed_deliveries",
+    "/v1/webhooks/events": "list_webhooks",
+    "/v1/identity/waiting": "list_waiting",
+    "/v1/operations/findings": "show_operations",
+}
 
 
 @page("")
@@ -41,24 +63,31 @@ def search() -> Shown:
 
 
 def _newest() -> dict[str, Json]:
-    """What is new, in two or three short calls of the API.
-
-    What the checks of the installation find takes longer, and is on the page of operations.
-    """
+    """What wants attention and what is new, in two or three calls of the API."""
     session, query = current_session(), {"order": "-created_at", "limit": RECENT}
     tenant_id = session.tenant_id
     if tenant_id is None:
+        work = find("/v1/operations/work")  # None for a platform key that is no superadmin
         return {
+            "work": [_work(each) for each in work.data if each["count"] != 0] if work else None,
             "tenants": get("/v1/tenants", **query).data,
-            "changes": get("/v1/audit-events", include="tenant,actor_name", **query).data,
+            "changes": recent_changes(tenants=True),
         }
     found = {
         "tenant": get_tenant(tenant_id).data,
         "members": get("/v1/memberships/tenant", include="user", **query).data,
     }
     if session.can(Permission.AUDIT_READ):
-        found["changes"] = get("/v1/audit-events", include="actor_name", **query).data
+        found["changes"] = recent_changes()
     return found
+
+
+def _work(number: Json) -> dict[str, Json]:
+    """A number of what wants attention: in words, and the page that lists it."""
+    path, _, query = number["list"].partition("?")
+    filters = {key: value for key, value in parse_qsl(query) if key != "include"}
+    label = LABELS.get(number["name"], number["name"].replace("_", " "))
+    return {**number, "label": label, "url": url_for(f"console.{PAGES[path]}", **filters)}
 
 
 def _url(found: Json) -> str:

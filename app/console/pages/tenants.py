@@ -22,6 +22,8 @@ FILTERS = (
     Filter("plan_name", "Plan"),
     Filter("is_active", "State", [("true", "active"), ("false", "suspended")]),
     Filter("idp_org_id", "Organization id"),
+    Filter("plan_ends_before", "Trial ends before"),
+    Filter("is_at_limit", "Limits", [("true", "used up")]),
 )
 PATH = "/v1/tenants"
 CONTACT = (
@@ -61,7 +63,7 @@ NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 @page("/tenants")
 def list_tenants() -> Shown:
-    return render("tenants", "Tenants", listing=list_rows(PATH, FILTERS))
+    return render("tenants", "Tenants", listing=list_rows(PATH, FILTERS, include="assigned_until"))
 
 
 @form_page("/tenants/new")
