@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask
@@ -59,39 +61,18 @@ def input_schema(operation: Operation) -> dict[str, Any]:
         "required": required,
         "additionalProperties": False,
     }
-    if names := _referenced(properties, operation.schemas, set()):
+    if names := _referenced(properties, operation.schemas):
         schema["$defs"] = {name: operation.schemas[name] for name in sorted(names)}
-    local: dict[str, Any] = _local(schema)
+    local: dict[str, Any] = json.loads(
+        json.dumps(schema).replace(f'"$ref": "{REFERENCE}', '"$ref": "#/$defs/')
+    )
     return local
 
 
-def _referenced(value: Any, schemas: Mapping[str, Any], seen: set[str]) -> set[str]:
+def _referenced(value: Any, schemas: Mapping[str, Any]) -> set[str]:
     """The names of the schemas that ``value`` refers to, directly or through others."""
-    for reference in _references(value):
-        if reference not in seen:
-            seen.add(reference)
-            _referenced(schemas[reference], schemas, seen)
-    return seen
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"].removeprefix(REFERENCE)
-        for part in value.values():
-            yield from _references(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _references(part)
-
-
-def _local(value: Any) -> Any:
-    """A copy whose references point into the tool's own ``$defs``."""
-    if isinstance(value, dict):
-        return {
-            name: part.replace(REFERENCE, "#/$defs/")
-            if name == "$ref" and isinstance(part, str)
-            else _local(part)
-            for name, part in value.items()
-        }
-    return [_local(part) for part in value] if isinstance(value, list) else value
+    found: set[str] = set()
+    while names := set(re.findall(rf'"\$ref": "{REFERENCE}(\w+)"', json.dumps(value))) - found:
+        found |= names
+        value = [schemas[name] for name in names]
+    return found
