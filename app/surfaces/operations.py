@@ -6,6 +6,7 @@ this process or over HTTP.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,6 +80,11 @@ class Operation:
     def summary(self) -> str:
         """What it does, without a full stop."""
         return str(self.about["summary"]).rstrip(".")
+
+    @property
+    def clause(self) -> str:
+        """The first clause of the summary, for lists."""
+        return re.split(r"[;:,] | \(", self.summary)[0]
 
     @property
     def permission(self) -> str | None:

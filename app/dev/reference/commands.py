@@ -1,4 +1,4 @@
-"""docs/reference/commands.md: every command."""
+"""What docs/reference/commands.md says: every command."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 import click
 from flask import Flask
 from flask.cli import ScriptInfo
-
-from app.dev.reference.markdown import page
 
 INTRODUCTION = """\
 `flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
@@ -27,8 +25,8 @@ Most commands are generated from the operations of the OpenAPI document, with an
 `flask db upgrade` runs the migrations. `flask db downgrade` removes the newer tables and columns with their data, without a question."""
 
 
-def render(app: Flask, commands: Sequence[click.Command]) -> str:
-    """The page: the commands without a group, and a section for each group."""
+def parts(app: Flask, commands: Sequence[click.Command]) -> list[str]:
+    """The introduction, the commands without a group, and a section for each group."""
     single: list[str] = []
     groups: list[str] = []
     with click.Context(app.cli, obj=ScriptInfo(create_app=lambda: app)) as context:
@@ -38,7 +36,7 @@ def render(app: Flask, commands: Sequence[click.Command]) -> str:
                 groups += [f"## flask {command.name}", "\n".join(found)]
             else:
                 single += found
-    return page("Commands", INTRODUCTION, "## Without a group", "\n".join(single), *groups)
+    return [INTRODUCTION, "## Without a group", "\n".join(single), *groups]
 
 
 def line_of(words: str, command: click.Command) -> str:

@@ -51,7 +51,7 @@ class GeneratedCommand(click.Command):
             callback=self.run,
             params=list(self._parameters()),
             help=f"{operation.summary}{_fixed(spelling)}.\n\n{_explanation(operation)}",
-            short_help=f"{_short(operation.summary)}{_fixed(spelling)}.",
+            short_help=f"{operation.clause}{_fixed(spelling)}.",
             # A value such as -1 is no option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
@@ -211,11 +211,6 @@ def _explanation(operation: Operation) -> str:
     """The operation's description, without the permission, which operators have."""
     told = str(operation.about.get("description", "")).partition("Requires the permission")[0]
     return re.sub(r"\n +", "\n", told)
-
-
-def _short(summary: str) -> str:
-    """The summary's first clause, for the list of a group."""
-    return re.split(r"[;:,] | \(", summary)[0]
 
 
 def _fixed(spelling: Spelling) -> str:
