@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from hmac import compare_digest
 from pathlib import Path
@@ -21,7 +20,6 @@ from app.core.errors import Unauthenticated
 from app.core.jobs.queues import connection
 
 DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)
-REVISION = re.compile(r'^revision = "(.+)"$', re.MULTILINE)
 FIND_MIGRATION = Statement("operations.find_migration", "SELECT version_num FROM alembic_version")
 # How many connections the role has open, how many others than this one are in use, and how many
 # PostgreSQL allows to all roles together, except superusers. PostgreSQL is asked, because only it
@@ -97,8 +95,7 @@ def is_migrated(version: str | None) -> bool:
 
 @cache
 def newest_migration() -> str | None:
-    """The revision of the newest migration file; None if there is no file."""
+    """The revision of the newest migration file, which its name begins with; None without a file."""
     versions = Path(current_app.root_path).parent / "migrations" / "versions"
-    newest = max(versions.glob("[0-9]*_*.py"), default=None)  # they are numbered
-    found = newest and REVISION.search(newest.read_text())
-    return found[1] if found else None
+    names = [path.name for path in versions.glob("[0-9]*_*.py")]
+    return max(names).partition("_")[0] if names else None
