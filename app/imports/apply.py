@@ -172,7 +172,7 @@ class _Set:
     def _change_user(self, known: User, changes: dict[str, Any]) -> Outcome:
         if not changes:
             return Outcome.UNCHANGED
-        user = _changed(known, {**changes, **users.with_key(changes)})
+        user = known._replace(**changes, **users.with_key(changes))
         if users.claims_address(known, user):
             self._claimants.append(user)
         if changes.get("is_active"):
@@ -202,8 +202,9 @@ class _Set:
             "role" in changes and has_mapped_role is True
         )
         directories.check_may_change(is_managed=is_managed, actor=self._actor)
-        membership = _changed(known, changes)
-        if known.role == Role.OWNER and not _is_owner(membership):
+        membership = known._replace(**changes)
+        is_owner = membership.role == Role.OWNER and membership.is_active
+        if known.role == Role.OWNER and not is_owner:
             rows.lose_owner(tenant.id, known.user_id, actor=self._actor)
         if changes.get("is_active"):
             self._joined.add(tenant.id)
@@ -269,10 +270,6 @@ class _Set:
         return preset
 
 
-def _is_owner(membership: Membership) -> bool:
-    return membership.role == Role.OWNER and membership.is_active
-
-
 def _own(line: Line) -> dict[str, Any]:
     """The line's values without its tenant."""
     return {name: value for name, value in line.values.items() if name != "idp_org_id"}
@@ -280,8 +277,3 @@ def _own(line: Line) -> dict[str, Any]:
 
 def _changes(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if differs(getattr(row, name), value)}
-
-
-def _changed(row: Any, changes: Mapping[str, Any]) -> Any:
-    """The row as it will be; the version stays, by which the old row is recognized."""
-    return row._replace(**changes)

@@ -27,19 +27,16 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
     ):
         yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
-    yield _secrets_key(config)
+    if config.secrets_key:
+        yield Finding("secret SECRETS_KEY", True, "set")
+    else:
+        fix = "Set SECRETS_KEY to what flask webhook-endpoints new-key prints, to deliver events."
+        yield Finding("secret SECRETS_KEY", True, "not set", fix)
     yield _metrics(config)
     if config.jwt_signing_key and not config.private_instance:
         fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
     yield _token_keys(config)
-
-
-def _secrets_key(config: Config) -> Finding:
-    if config.secrets_key:
-        return Finding("secret SECRETS_KEY", True, "set")
-    fix = "Set SECRETS_KEY to what flask webhook-endpoints new-key prints, to deliver events."
-    return Finding("secret SECRETS_KEY", True, "not set", fix)
 
 
 def _metrics(config: Config) -> Finding:

@@ -114,15 +114,12 @@ def check_database_quickly(without: str = "") -> Iterator[Finding]:
 
 def _check_server() -> Iterator[Finding]:
     yield check_version(*SERVER_VERSION.one())
-    for check in (
-        check_role,
-        _row_level_security,
-        _migration_state,
-        _time_outs,
-        _statement_log,
-        _clock,
-    ):
-        yield check()
+    yield check_role()
+    yield _row_level_security()
+    yield _migration_state()
+    yield _time_outs()
+    yield _statement_log()
+    yield _clock()
 
 
 def check_version(shown: str, major: int) -> Finding:
