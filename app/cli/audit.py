@@ -8,10 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
 from app.audit.outbox import TARGET_TYPE_OF
-from app.cli.base import one_line_errors
 from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
 from app.core.clock import rfc3339, utcnow
@@ -44,8 +42,6 @@ Event = Mapping[str, Any]
     type=click.IntRange(0, MAX_LIMIT),
     help="Changes to show first.",
 )
-@with_appcontext
-@one_line_errors
 def tail(tenant: str | None, action: str | None, lines: int) -> None:
     """Follow the changes, the newest at the bottom, until Ctrl-C.
 

@@ -5,21 +5,19 @@ Results go to standard output. Logs, progress and prompts go to standard error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 import psycopg2
 from flask import current_app
+from flask.cli import AppGroup
 
 from app.core.db import tenancy
 from app.core.db.transactions import RowChanged, transaction
-from app.core.errors import AppError, Invalid, NotFound, first_line
-from app.surfaces.commands.refusals import Refused, not_utf8, reason
+from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
+from app.surfaces.commands.refusals import Command, Refused, reason
 from app.surfaces.commands.text import printable
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 ROWS = {
     "connection_id": "SCIM connection",
@@ -32,46 +30,38 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
-def operator(command: F) -> F:
-    """Run a command in one transaction that sees every tenant; errors as :func:`one_line_errors`."""
+class OperatorCommand(Command):
+    """A command by hand. An error of the service or of PostgreSQL is one line, with exit code 1."""
 
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
-            return command(*args, **kwargs)
+    def refusal(self, ctx: click.Context, fault: Exception) -> click.ClickException | None:
+        match fault:
+            case Invalid():
+                return Refused("; ".join(map(fault_text, fault.errors)))
+            case NotFound() if fault.detail == NotFound.detail:
+                return Refused(_missing_row(ctx) or fault.detail)
+            case AppError():
+                return Refused(fault.detail)
+            case RowChanged():
+                return Refused(
+                    "Another transaction changed this row at the same time. Run the command again."
+                )
+            case psycopg2.Error():
+                return Refused(f"PostgreSQL: {first_line(fault)}")
+        return super().refusal(ctx, fault)
 
-    return one_line_errors(run)  # type: ignore[return-value]
+
+class Group(AppGroup):
+    """A group of commands by hand, which run in the application's context."""
+
+    command_class = OperatorCommand
 
 
-def one_line_errors(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Print an error of the service or of PostgreSQL as one line, with exit code 1."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except Invalid as refusal:
-            # The first part of ``loc`` is that of the request, such as ``body``.
-            faults = [
-                f"{'.'.join(map(str, fault['loc'][1:]))}: {reason(fault)}"
-                for fault in refusal.errors
-            ]
-            raise Refused("; ".join(faults)) from None
-        except NotFound as refusal:
-            raise Refused(_missing_row(refusal)) from None
-        except AppError as refusal:
-            raise Refused(refusal.detail or "Not found.") from None
-        except RowChanged:
-            raise Refused(
-                "Another transaction changed this row at the same time. Run the command again."
-            ) from None
-        except UnicodeEncodeError as fault:
-            raise not_utf8(fault) from None
-        except psycopg2.Error as fault:
-            raise Refused(f"PostgreSQL: {first_line(fault)}") from None
-
-    return run
+@contextmanager
+def operator() -> Iterator[None]:
+    """Run the block, or a decorated function, in one transaction that sees every tenant."""
+    with transaction():
+        tenancy.enter(tenancy.PLATFORM)
+        yield
 
 
 def local_address() -> str:
@@ -80,11 +70,16 @@ def local_address() -> str:
     return address()
 
 
-def _missing_row(refusal: NotFound) -> str:
+def fault_text(fault: Entry) -> str:
+    """An entry of a 422 as ``place: reason``; the first part of its ``loc``, ``body``, is left out."""
+    place = ".".join(map(str, fault["loc"][1:]))
+    return f"{place}: {reason(fault)}".removeprefix(": ")
+
+
+def _missing_row(ctx: click.Context) -> str:
     """Which row is missing, by the command's words: ``There is no SCIM connection 17.``"""
-    if refusal.detail == NotFound.detail:
-        for name, value in click.get_current_context().params.items():
-            kind = ROWS.get(name) or name.removesuffix("_id")
-            if kind != name and isinstance(value, str):
-                return f"There is no {kind} {printable(value)}."
-    return refusal.detail
+    for name, value in ctx.params.items():
+        kind = ROWS.get(name) or name.removesuffix("_id")
+        if kind != name and isinstance(value, str):
+            return f"There is no {kind} {printable(value)}."
+    return ""

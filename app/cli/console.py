@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask.cli import AppGroup, with_appcontext
-
 from app.audit.service import add_event
 from app.auth import sessions
-from app.cli.base import json_option, local_address, one_line_errors, operator
+from app.cli.base import Group, json_option, local_address, operator
 from app.cli.tokens import chosen_subject, subject_options
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
@@ -17,14 +15,12 @@ from app.core.db.queries import Change, find_row
 from app.surfaces.commands.text import print_text
 from app.tenants.models import Tenant
 
-console = AppGroup("console", help="Sign in to the console in the browser.")
+console = Group("console", help="Sign in to the console in the browser.")
 
 
 @console.command("link")
 @subject_options
 @json_option
-@with_appcontext
-@one_line_errors
 def link(as_json: bool, **chosen: Any) -> None:
     """Print a link that is valid once, for ten minutes. The audit trail records it.
 
@@ -36,7 +32,7 @@ def link(as_json: bool, **chosen: Any) -> None:
     print_text(url, {"url": url, "subject": subject, "org_id": org_id}, as_json=as_json)
 
 
-@operator
+@operator()
 def _create_ticket(subject: str, org_id: str | None, *, is_user: bool) -> str:
     """The link's secret. The audit row of a user's link is in the trail of the user's tenant."""
     tenant = find_row(Tenant, idp_org_id=org_id) if is_user else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 from rich.progress import Progress
 
 from app.cli.base import json_option, operator
@@ -26,7 +25,6 @@ custom_fields = OperationGroup("custom-fields")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @click.option("--field", "field_id", help="Only of this field (id).")
 @json_option
-@with_appcontext
 def reindex(tenant: str | None, field_id: str | None, as_json: bool) -> None:
     """Rebuild the search indexes in this process. Filters on them are refused until it ends.
 
@@ -47,11 +45,11 @@ def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
         ids = [one["id"] for one in rows_of(in_process(), "/v1/custom-fields", query)]
     else:
         ids = [field_id]
-    fields = [operator(service.get_field)(one) for one in ids]
-    return [field for field in fields if index_state.is_indexed(field)]
+    with operator():
+        return [one for one in map(service.get_field, ids) if index_state.is_indexed(one)]
 
 
-@operator
+@operator()
 def _restart(field: CustomField) -> None:
     index_state.rebuild(queries.lock_row(CustomField, field.id))
 

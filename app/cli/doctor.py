@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option
+from app.cli.base import OperatorCommand, json_option
 from app.config import current_config
 from app.operations.checks.configuration import REQUIRED_SETTINGS
 from app.operations.checks.everything import check_all
@@ -15,7 +15,9 @@ from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.text import print_json
 
 
-@click.command("doctor", epilog=f"Required variables: {', '.join(REQUIRED_SETTINGS)}.")
+@click.command(
+    "doctor", cls=OperatorCommand, epilog=f"Required variables: {', '.join(REQUIRED_SETTINGS)}."
+)
 @json_option
 @with_appcontext
 def doctor(as_json: bool) -> None:

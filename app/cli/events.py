@@ -7,9 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 import click
-from flask.cli import with_appcontext
 
-from app.cli.base import one_line_errors, operator
+from app.cli.base import operator
 from app.cli.calls import find_tenant_id, in_process
 from app.cli.generated import OperationGroup
 from app.core.json_text import dumps_text
@@ -29,8 +28,6 @@ events = OperationGroup("events")
 @click.option("--types", help="Only these, such as membership.*,tenant.created.")
 @click.option("--after", type=click.IntRange(0), help="After this position.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line.")
-@with_appcontext
-@one_line_errors
 def tail(tenant: str | None, types: str | None, after: int | None, as_json: bool) -> None:
     """Print events as they come, until Ctrl-C.
 
@@ -40,8 +37,10 @@ def tail(tenant: str | None, types: str | None, after: int | None, as_json: bool
     query = {} if types is None else {"types": types}
     if tenant is not None:
         query["tenant_id"] = str(find_tenant_id(tenant))
-    position = operator(service.last_position)() if after is None else after
-    query["after"] = str(position)
+    if after is None:
+        with operator():
+            after = service.last_position()
+    query["after"] = str(after)
     with suppress(KeyboardInterrupt):
         while True:
             page = succeeded(send(Request("GET", "/v1/events", query, {}))).body

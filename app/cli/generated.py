@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from flask.cli import AppGroup, ScriptInfo
 
+from app.cli.base import Group
 from app.cli.calls import in_process
 from app.surfaces.commands import operation_groups
 from app.surfaces.in_process import operations
@@ -21,7 +22,7 @@ class Commands(AppGroup):
         return found
 
 
-class OperationGroup(operation_groups.OperationGroup, AppGroup):
+class OperationGroup(operation_groups.OperationGroup, Group):
     """Generated commands with the operator's rights, and commands by hand."""
 
     def operations(self, ctx: click.Context) -> list[Operation]:

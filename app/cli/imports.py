@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import IO, Any, TextIO
-from uuid import UUID
+from typing import IO, Any
 
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import json_option, one_line_errors, operator
+from app.cli.base import OperatorCommand, fault_text, json_option, operator
 from app.cli.calls import find_tenant_id
 from app.cli.privacy import opened, output_option
 from app.core.actors import SYSTEM_CLI
@@ -17,12 +16,11 @@ from app.core.errors import Entry
 from app.core.json_text import dumps_text
 from app.imports import files, service
 from app.imports.export import lines_of
-from app.imports.models import Import, ImportState
+from app.imports.models import ImportState
 from app.imports.outcomes import Outcome
 from app.imports.schemas import ImportDetailSchema
 from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, dry_run, work
 from app.surfaces.commands.output import print_rows, progress_bar
-from app.surfaces.commands.refusals import reason
 from app.surfaces.commands.text import print_json
 from app.tenants.models import Tenant
 
@@ -30,7 +28,7 @@ COUNTS = ("type", *map(str, Outcome))
 FAULTS = ("line", "type", "idp_org_id", "name", "errors")
 
 
-@click.command("import")
+@click.command("import", cls=OperatorCommand)
 @click.argument("file", type=click.File("rb"), required=False)
 @click.option(
     "--dry-run",
@@ -51,63 +49,44 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
     """
     if (file is None) == (resume is None) or (is_dry and file is None):
         raise click.UsageError("Name a file, or an import with --resume.")
-    if file is not None and is_dry:
-        result = _check(file)
-    else:
-        result = _apply(_resume(resume) if file is None else _store(file))
+    result = _check(file) if file and is_dry else _apply(file, resume or "")
     _print(result, as_json)
     if result["lines_failed"] or result["state"] == ImportState.FAILED:
         raise SystemExit(1)
 
 
-@click.command("export")
-@click.option("--tenant", required=True, help="The tenant (slug or id).")
+@click.command("export", cls=OperatorCommand)
+@click.argument("tenant")
 @output_option
 @with_appcontext
-@one_line_errors
 def export_file(tenant: str, output: str) -> None:
     """Write a tenant as JSON Lines, for `flask import`.
 
-    For everything that is stored about a tenant use `flask tenants export`.
+    TENANT is a slug or an id. For everything that is stored about a tenant use `flask tenants export`.
     """
     tenant_id = find_tenant_id(tenant)
-    with opened(output) as file:
-        operator(_export)(tenant_id, file)
+    with opened(output) as file, operator():
+        for line in lines_of(get_row(Tenant, tenant_id)):
+            file.write(f"{dumps_text(line)}\n")
 
 
-def _export(tenant_id: UUID, file: TextIO) -> None:
-    for line in lines_of(get_row(Tenant, tenant_id)):
-        file.write(f"{dumps_text(line)}\n")
-
-
-@operator
-def _store(file: IO[bytes]) -> Import:
-    return service.create_import(file, is_queued=False, actor=SYSTEM_CLI)
-
-
-@operator
-def _resume(import_id: str | None) -> Import:
-    return service.resume(import_id or "")
-
-
-@one_line_errors
-def _apply(current: Import) -> dict[str, Any]:
-    """Apply the import here; the import as the API shows it."""
+def _apply(file: IO[bytes] | None, resumed_id: str) -> dict[str, Any]:
+    """Apply the file, or the rest of an import, here; the import as the API shows it."""
+    with operator():
+        if file is None:
+            current = service.resume(resumed_id)
+        else:
+            current = service.create_import(file, is_queued=False, actor=SYSTEM_CLI)
     click.echo(f"Import {current.id}", err=True)
     with progress_bar() as bar:
         task = bar.add_task("Lines", total=current.lines_total, completed=current.lines_done)
         for step in work(current.id):
             bar.update(task, completed=step.lines_done)
-    return _detail(current.id)
-
-
-@operator
-def _detail(import_id: UUID) -> dict[str, Any]:
-    shown: dict[str, Any] = ImportDetailSchema().dump(service.get_import(import_id))
+    with operator():
+        shown: dict[str, Any] = ImportDetailSchema().dump(service.get_import(current.id))
     return shown
 
 
-@one_line_errors
 def _check(file: IO[bytes]) -> dict[str, Any]:
     """What an import of the file would show."""
     counts: Counts = {}
@@ -143,8 +122,7 @@ def _shown(fault: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text_of(entry: Entry) -> str:
-    place = ".".join(map(str, entry["loc"][1:]))
-    if entry["type"] == "json_invalid":
-        position = f" at character {place}" if place else ""
-        return f"{entry['msg']}{position}: {entry['ctx']['error']}"
-    return f"{place}: {reason(entry)}".removeprefix(": ")
+    if entry["type"] != "json_invalid":
+        return fault_text(entry)
+    position = "".join(f" at character {place}" for place in entry["loc"][1:])
+    return f"{entry['msg']}{position}: {entry['ctx']['error']}"

@@ -30,7 +30,7 @@ class _RolledBack(Exception):
 @click.option("--dry-run", is_flag=True, help="Show the difference, and change nothing.")
 @click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
-@operator
+@operator()
 def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
     """Create and change plan presets as FILE says.
 
@@ -56,7 +56,7 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 
 @plans.command("export")
 @json_option
-@operator
+@operator()
 def export(as_json: bool) -> None:
     """Print all plan presets as YAML, which flask plans apply takes."""
     document = {"plans": list(preset_files.export())}

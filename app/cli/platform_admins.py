@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import click
-from flask.cli import AppGroup
 
-from app.cli.base import json_option, operator, yes_option
+from app.cli.base import Group, json_option, operator, yes_option
 from app.core.actors import SYSTEM_CLI
 from app.platform_admins import service
 from app.surfaces.commands.output import print_rows
@@ -13,34 +12,28 @@ from app.surfaces.commands.refusals import ask
 
 COLUMNS = ("subject", "created_at")
 
-platform_admins = AppGroup("platform-admins", help="List, add and remove platform superadmins.")
+platform_admins = Group("platform-admins", help="List, add and remove platform superadmins.")
 
 
 @platform_admins.command("list")
 @json_option
-@operator
+@operator()
 def list_admins(as_json: bool) -> None:
     """List the platform superadmins."""
-    rows = [
-        {"subject": admin.subject, "created_at": admin.created_at}
-        for admin in service.list_admins()
-    ]
-    print_rows(rows, COLUMNS, as_json=as_json)
+    print_rows([one._asdict() for one in service.list_admins()], COLUMNS, as_json=as_json)
 
 
 @platform_admins.command("add")
 @click.argument("subject")
 @json_option
-@operator
+@operator()
 def add(subject: str, as_json: bool) -> None:
     """Make a subject a platform superadmin.
 
     SUBJECT is the identity provider's `sub`.
     """
-    admin = service.add(subject, actor=SYSTEM_CLI)
-    print_rows(
-        [{"subject": admin.subject, "created_at": admin.created_at}], COLUMNS, as_json=as_json
-    )
+    added = service.add(subject, actor=SYSTEM_CLI)
+    print_rows([added._asdict()], COLUMNS, as_json=as_json)
 
 
 @platform_admins.command("remove")
@@ -52,7 +45,9 @@ def remove(subject: str, yes: bool, as_json: bool) -> None:
 
     It has effect on the next request.
     """
-    admin = operator(service.get_admin)(subject)
-    ask(f"Remove all platform rights of {admin.subject}?", yes=yes)
-    operator(service.remove)(subject, actor=SYSTEM_CLI)
+    with operator():
+        service.get_admin(subject)  # it is there
+    ask(f"Remove all platform rights of {subject}?", yes=yes)
+    with operator():
+        service.remove(subject, actor=SYSTEM_CLI)
     print_rows([{"removed": subject}], ["removed"], as_json=as_json)

@@ -11,11 +11,11 @@ from typing import Any, TextIO
 from uuid import UUID
 
 import click
-from flask.cli import with_appcontext
 
-from app.cli.base import json_option, one_line_errors, operator, yes_option
+from app.cli.base import json_option, operator, yes_option
 from app.cli.calls import find_tenant_id
 from app.cli.generated import OperationGroup
+from app.cli.tenants import tenants
 from app.core.actors import SYSTEM_CLI
 from app.core.json_text import dumps_text
 from app.privacy.database import owner, snapshot
@@ -46,8 +46,6 @@ output_option = click.option(
 @click.argument("user")
 @tenant_option
 @output_option
-@with_appcontext
-@one_line_errors
 def export_user(user: str, tenant: str | None, output: str) -> None:
     """Write all stored data about a person as JSON, by table.
 
@@ -60,11 +58,9 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
         _write(person_export.of_person(connection, person, progress), output)
 
 
-@click.command("export")
+@tenants.command("export")
 @click.argument("tenant")
 @output_option
-@with_appcontext
-@one_line_errors
 def export_tenant(tenant: str, output: str) -> None:
     """Write all stored data of a tenant and its people as JSON.
 
@@ -83,8 +79,6 @@ def export_tenant(tenant: str, output: str) -> None:
 )
 @yes_option
 @json_option
-@with_appcontext
-@one_line_errors
 def erase_user(
     user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
 ) -> None:
@@ -109,14 +103,15 @@ def erase_user(
     with owner() as connection, _bar() as progress:
         for one in people_to_erase(connection, subject):
             done += removal.erase(Reader(connection, progress), one, actor=SYSTEM_CLI)
-    print_rows(_rows(done), COUNTS, as_json=as_json)
+    rows = [{"table": name, "rows": number} for name, number in sorted(done.items())]
+    print_rows(rows, COUNTS, as_json=as_json)
 
 
 def _tenant_id(named: str | None) -> UUID | None:
     return None if named is None else find_tenant_id(named)
 
 
-@operator
+@operator()
 def _deactivate(person: Person, allow_ownerless: bool) -> None:
     """Deactivate the person's users, so that their tokens are refused.
 
@@ -156,10 +151,6 @@ def opened(output: str) -> Iterator[TextIO]:
         raise click.FileError(output, fault.strerror) from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         yield file
-
-
-def _rows(done: Counter[str]) -> list[dict[str, Any]]:
-    return [{"table": name, "rows": number} for name, number in sorted(done.items())]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import json_option, one_line_errors, operator
+from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
 from app.connections import service
 from app.connections.schemas import ScimRequestSchema
@@ -22,7 +22,7 @@ scim = OperationGroup("scim")
 @scim.command("log")
 @click.argument("connection_id", metavar="CONNECTION")
 @json_option
-@operator
+@operator()
 def show_log(connection_id: str, as_json: bool) -> None:
     """Show the last 100 requests of a connection, newest first.
 
@@ -38,7 +38,6 @@ def show_log(connection_id: str, as_json: bool) -> None:
 @scim.command("test")
 @click.argument("connection_id", metavar="CONNECTION")
 @json_option
-@one_line_errors
 def test_connection(connection_id: str, as_json: bool) -> None:
     """Try a connection; exit 1 if a step fails.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from flask.cli import with_appcontext
-
 from app.cli.base import json_option, operator
 from app.cli.generated import OperationGroup
 from app.search import builder
@@ -15,7 +13,6 @@ search = OperationGroup("search")
 
 @search.command("build")
 @json_option
-@with_appcontext
 def build(as_json: bool) -> None:
     """Build the search terms of all rows in this process.
 
@@ -34,6 +31,6 @@ def build(as_json: bool) -> None:
     print_rows(rows, ("type", "rows"), as_json=as_json)
 
 
-@operator
+@operator()
 def _restart(entity_type: EntityType) -> None:
     builder.restart(entity_type)

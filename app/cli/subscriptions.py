@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from app.cli.base import json_option, one_line_errors
+from app.cli.base import json_option
 from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
@@ -29,7 +29,6 @@ def _tenant_ids(named: str | None) -> Sequence[UUID]:
 @subscriptions.command("reconcile")
 @click.option("--tenant", help="Only of this tenant (slug or id).")
 @json_option
-@one_line_errors
 def reconcile(tenant: str | None, as_json: bool) -> None:
     """Classify all subscriptions and set all tenants' plans again.
 

@@ -1,16 +1,12 @@
-"""``flask tenants delete``, ``deletions``, ``export`` and ``free-idp-org-id``."""
+"""``flask tenants delete``, ``deletions`` and ``free-idp-org-id``."""
 
 from __future__ import annotations
 
-from uuid import UUID
-
 import click
-from flask.cli import with_appcontext
 
-from app.cli.base import json_option, one_line_errors, operator, yes_option
+from app.cli.base import json_option, operator, yes_option
 from app.cli.calls import in_process
 from app.cli.generated import OperationGroup
-from app.cli.privacy import export_tenant
 from app.config import current_config
 from app.core.actors import SYSTEM_CLI
 from app.surfaces.commands.output import print_fields, print_rows
@@ -23,7 +19,6 @@ DELETION = TenantDeletionSchema()
 COLUMNS = ("tenant_id", "slug", "deletes_at", "stage", "requested_at", "requested_by")
 
 tenants = OperationGroup("tenants")
-tenants.add_command(export_tenant)
 
 
 @tenants.command("delete")
@@ -31,8 +26,6 @@ tenants.add_command(export_tenant)
 @click.option("--now", "at_once", is_flag=True, help="Without waiting for TENANT_GRACE_DAYS.")
 @yes_option
 @json_option
-@with_appcontext
-@one_line_errors
 def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
     """Delete a suspended tenant with all its data.
 
@@ -44,15 +37,14 @@ def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
         raise deletion.TenantActive
     when = "now, for good" if at_once else f"after {current_config().tenant_grace_days} day(s)"
     ask(f"Delete {row['slug']} with all its data {when}?", yes=yes)
-    requested = operator(deletion.request)(
-        UUID(row["id"]), row["slug"], at_once=at_once, actor=SYSTEM_CLI
-    )
+    with operator():
+        requested = deletion.request(row["id"], row["slug"], at_once=at_once, actor=SYSTEM_CLI)
     print_fields(DELETION.dump(requested), as_json=as_json)
 
 
 @tenants.command("deletions")
 @json_option
-@operator
+@operator()
 def list_deletions(as_json: bool) -> None:
     """List the tenants that will be deleted, by their dates."""
     shown = [DELETION.dump(one) for one in deletion.list_deletions()]
@@ -62,7 +54,7 @@ def list_deletions(as_json: bool) -> None:
 @tenants.command("free-idp-org-id")
 @click.argument("idp_org_id")
 @json_option
-@operator
+@operator()
 def free_idp_org_id(idp_org_id: str, as_json: bool) -> None:
     """Let a tenant have the idp_org_id of a deleted one again."""
     deletion.free_idp_org_id(idp_org_id, actor=SYSTEM_CLI)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
 import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from flask.cli import AppGroup, with_appcontext
 
 from app.auth.tokens import algorithm_of
-from app.cli.base import F, json_option, one_line_errors, operator
+from app.cli.base import Group, json_option, operator
 from app.cli.calls import in_process
 from app.config import Config, current_config
 from app.platform_admins import service as platform_admins
@@ -21,10 +21,10 @@ from app.surfaces.commands.text import print_text
 
 HOUR = 3600
 
-tokens = AppGroup("tokens", help="Issue user tokens, signed by the development key.")
+tokens = Group("tokens", help="Issue user tokens, signed by the development key.")
 
 
-def subject_options(command: F) -> F:
+def subject_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say for whom a token or a link is; :func:`chosen_subject` reads them."""
     for option in (
         click.option("--tenant", help="The tenant (slug or id)."),
@@ -46,8 +46,6 @@ def subject_options(command: F) -> F:
     help="Seconds until the token expires.",
 )
 @json_option
-@with_appcontext
-@one_line_errors
 def issue(ttl: int, as_json: bool, **chosen: Any) -> None:
     """Print a token."""
     subject, org_id = chosen_subject(**chosen)
@@ -72,7 +70,7 @@ def chosen_subject(
     return superadmin_subject(subject), org_id
 
 
-@operator
+@operator()
 def superadmin_subject(named: str | None) -> str:
     """The platform superadmin that is named, or the only one; Refused if there is none."""
     subjects = sorted(admin.subject for admin in platform_admins.list_admins())

@@ -7,14 +7,14 @@ from importlib.metadata import version as version_of
 
 import click
 
-from app.cli.base import json_option
+from app.cli.base import OperatorCommand, json_option
 from app.core.version import VERSION
 from app.surfaces.commands.text import print_text
 
 PACKAGES = ("Flask", "flask-smorest", "SQLAlchemy", "psycopg2-binary", "rq", "gunicorn")
 
 
-@click.command("version")
+@click.command("version", cls=OperatorCommand)
 @json_option
 def version(as_json: bool) -> None:
     """Show the versions of the service and its packages."""

@@ -23,7 +23,7 @@ def new_key(as_json: bool) -> None:
 
 @webhook_endpoints.command("reencrypt")
 @json_option
-@operator
+@operator()
 def reencrypt(as_json: bool) -> None:
     """Encrypt all secrets with the first key of SECRETS_KEY.
 

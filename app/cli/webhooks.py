@@ -1,16 +1,15 @@
-"""``flask webhooks send-test``, ``stats`` and ``sweep``."""
+"""``flask webhooks send-test`` and ``stats``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
-from flask.cli import with_appcontext
 
 from app.cli.base import json_option, local_address, operator
 from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
-from app.inbox import processing, service, trial
+from app.inbox import service, trial
 from app.inbox.providers import Receiver
 from app.inbox.signatures.presets import PRESETS
 from app.privacy.tenants.sample_tenants import delete_samples
@@ -21,17 +20,9 @@ from app.surfaces.commands.text import print_json
 webhooks = OperationGroup("webhooks")
 
 
-@webhooks.command("sweep")
-@json_option
-@operator
-def sweep(as_json: bool) -> None:
-    """Queue a job for pending events whose job was lost. The scheduler does it every minute."""
-    print_rows([{"swept": processing.sweep()}], ["swept"], as_json=as_json)
-
-
 @webhooks.command("stats")
 @json_option
-@operator
+@operator()
 def stats(as_json: bool) -> None:
     """Count the events of each provider by status."""
     columns = ["source", "status", "events", "oldest"]
@@ -55,7 +46,6 @@ def stats(as_json: bool) -> None:
 @click.option("--secret", help="The secret to sign with. By default the configured one.")
 @click.option("--clean", is_flag=True, help="Only delete what earlier tests have left.")
 @json_option
-@with_appcontext
 def send_test(
     preset: str | None,
     url: str | None,

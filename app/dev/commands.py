@@ -11,7 +11,7 @@ import flask_migrate
 from flask.cli import ScriptInfo, pass_script_info, with_appcontext
 
 from app.auth import sessions
-from app.cli.base import json_option
+from app.cli.base import OperatorCommand, json_option
 from app.cli.tokens import require_signing_key
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
@@ -51,17 +51,15 @@ def dev(info: ScriptInfo, port: int, quiet: bool) -> None:
         seed_demo(only_if_new=True)
 
     def ready() -> None:
-        link = _sign_in_link(address(port))
+        with transaction():
+            ticket = sessions.create_ticket(LINK, subject=DATA["platform_subject"])
         db.engine.dispose()
         if not quiet:
-            click.echo(welcome(port, link, seconds=time.monotonic() - began))
+            click.echo(
+                welcome(port, link_url(address(port), ticket), seconds=time.monotonic() - began)
+            )
 
     serve(app, port=port, prepare=prepare, ready=ready, quiet=quiet)
-
-
-def _sign_in_link(base_url: str) -> str:
-    with transaction():
-        return link_url(base_url, sessions.create_ticket(LINK, subject=DATA["platform_subject"]))
 
 
 def welcome(port: int, link: str, *, seconds: float) -> str:
@@ -80,7 +78,7 @@ def welcome(port: int, link: str, *, seconds: float) -> str:
     return "\n".join(f"{name:<15}{text}" for name, text in lines.items())
 
 
-@click.command("seed")
+@click.command("seed", cls=OperatorCommand)
 @json_option
 @click.option("--env", "as_env", is_flag=True, help="Print `export` lines, for eval in a shell.")
 @click.option(

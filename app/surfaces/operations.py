@@ -109,6 +109,10 @@ class Operation:
             ),
         )
 
+    def names_in(self, place: str) -> list[str]:
+        """The names of the parameters in the path, the query or the headers."""
+        return [one["name"] for one in self.parameters if one["in"] == place]
+
     @property
     def media_type(self) -> str | None:
         """The media type of its body; None if it takes none."""
@@ -181,8 +185,7 @@ class Operation:
         for name, value in parameters.items():
             if value is not None:
                 sent[places[name]["in"]] |= _written(places[name], value)
-        names = [name for name, one in places.items() if one["in"] == "path"]
-        if missing := [name for name in names if not sent["path"].get(name)]:
+        if missing := [name for name in self.names_in("path") if not sent["path"].get(name)]:
             raise ValueError(f"{self.name} needs {', '.join(missing)}.")
         path = {name: quote(value, safe="") for name, value in sent["path"].items()}
         if isinstance(body, bytes):

@@ -16,7 +16,7 @@ def test_refuses_an_argument_that_is_not_utf_8(app):
     assert r"Error: This is not UTF-8: 'a\udcff'" in ended.stderr
 
 
-@pytest.mark.parametrize("words", [["export", "--tenant", "acme"], ["tenants", "export", "acme"]])
+@pytest.mark.parametrize("words", [["export", "acme"], ["tenants", "export", "acme"]])
 def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
     create_tenant(slug="acme")
     path = tmp_path / "missing" / "file"
@@ -88,6 +88,21 @@ class TestJson:
         assert (ended.exit_code, ended.stdout) == (2, "")
         assert json.loads(ended.stderr) == {"detail": "Missing --idp-org-id, --name."}
 
+    @pytest.mark.parametrize(
+        ("words", "detail"),
+        [
+            (["users", "list", "--limit", "none"], "'none' is not a valid integer range."),
+            (["users", "list", "--limt", "1"], "No such option '--limt'."),
+            (["tokens", "issue"], "Give either --superadmin or --user."),
+            (["doctor", "now"], "Got unexpected extra argument (now)"),
+        ],
+    )
+    def test_of_wrong_arguments_has_the_sentence(self, app, words, detail):
+        ended = app.test_cli_runner().invoke(args=[*words, "--json"])
+
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert detail in json.loads(ended.stderr)["detail"]
+
     def test_of_invalid_values_lists_them(self, app):
         args = ["tenants", "create", "--idp-org-id", "", "--name", "", "--json"]
 
@@ -112,10 +127,19 @@ def test_names_the_row_that_is_missing(app):
         (["webhooks", "replay", ID], "webhook event"),
         (["scim", "log", ID], "SCIM connection"),
         (["platform-admins", "remove", ID, "--yes"], "platform superadmin"),
+        (["flags", "list", ID], "tenant"),
     ):
         ended = app.test_cli_runner().invoke(args=words)
 
         assert (ended.exit_code, ended.stderr) == (1, f"Error: There is no {kind} {ID}.\n")
+
+
+def test_names_what_a_row_does_not_have(app):
+    create_tenant(slug="acme")
+
+    ended = app.test_cli_runner().invoke(args=["tenants", "deletion", "acme"])
+
+    assert ended.stderr == "Error: There is no tenant deletion of tenant acme.\n"
 
 
 def test_tells_what_a_change_did_not_do(app):

@@ -7,13 +7,14 @@ from urllib.parse import quote
 import click
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 from flask.cli import ScriptInfo
 
 from app.auth.models import ApiKey
 from app.cli import generated as flask_groups
 from app.core.actors import SYSTEM_CLI
 from app.surfaces.commands.command import GeneratedCommand
-from app.surfaces.commands.names import COMMANDS, GROUPS
+from app.surfaces.commands.names import COMMANDS, GROUPS, spellings
 from app.surfaces.commands.parameters import destination, label_of
 from app.surfaces.in_process import operations
 from app.surfaces.operations import Answer, Argument, Request
@@ -38,7 +39,7 @@ def sent(monkeypatch) -> list[Request]:
 
     def send(request: Request) -> Answer:
         requests.append(request)
-        row = {"id": ID, "tenant": {"id": ID, "slug": "acme"}}
+        row = {"id": ID, "slug": "acme", "tenant": {"id": ID, "slug": "acme"}}
         is_list = request.method == "GET" and not request.path.endswith(ID)
         return Answer(200, {}, {"data": [] if is_list else row, "next_cursor": None})
 
@@ -155,7 +156,7 @@ class TestCommands:
             {"plan_name": "pro", "until": None},
             None,
         ]
-        assert sent[-1].query == {"order": "-created_at", "include": "actor_name"}
+        assert sent[-1].query == {"order": "-created_at", "include": "tenant,actor_name"}
 
     def test_take_null_where_the_operation_does(self, app, sent):
         app.test_cli_runner().invoke(
@@ -209,6 +210,29 @@ class TestBody:
         assert ended.stderr.startswith("Error: --body: ")
 
 
+class TestConfirmation:
+    @pytest.fixture
+    def delete(self, app, sent):
+        """`controlplane tenants delete`; `flask` has one by hand."""
+        known = operations(app)
+        operation = next(one for one in known if one.name == "tenants_request_deletion")
+        (spelling,) = spellings(operation)
+        return GeneratedCommand(operation, spelling, known, lambda _: flask_groups.in_process(app))
+
+    def test_is_the_answer_to_the_question(self, delete, sent):
+        ended = CliRunner().invoke(delete, [ID], input="y\n")
+
+        assert ended.output.startswith("Delete a suspended tenant")
+        assert ": acme? [y/N]: y" in ended.output
+        assert sent[-1].body == {"slug": "acme"}
+
+    def test_needs_no_question_with_yes(self, delete, sent):
+        ended = CliRunner().invoke(delete, [ID, "--yes", "--json"])
+
+        assert ended.exit_code == 0
+        assert (sent[-1].method, sent[-1].body) == ("DELETE", {"slug": "acme"})
+
+
 class TestInProcess:
     def test_has_the_operators_rights_and_name(self, app, api):
         create_api_key(create_tenant(), name="n")
@@ -246,6 +270,13 @@ class TestInProcess:
         printed = app.test_cli_runner().invoke(args=["audit", "csv"])
 
         assert printed.stdout.startswith('"id","created_at"')
+
+    def test_prints_an_export_as_json(self, app):
+        user = create_user(create_tenant())
+
+        printed = app.test_cli_runner().invoke(args=["privacy", "export", user.email])
+
+        assert json.loads(printed.stdout)["tables"]["users"][0]["id"] == str(user.id)
 
     def test_reports_a_success_without_a_body(self, app):
         create_api_key(create_tenant())

@@ -4,14 +4,11 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from werkzeug.serving import make_server
 
-from app.core.clock import utcnow
-from app.core.jobs.queues import connection
 from app.identity_sync.models import IdentityObject
 from app.inbox.providers import PROVIDERS, Receiver
 from app.inbox.providers.payloads import Posted
@@ -22,7 +19,6 @@ from app.tenants.models import DeletedOrganization, Tenant
 from tests.database import rows
 from tests.factories import create_tenant
 from tests.inbox.sending import SECRETS, all_events, all_rows, work_off
-from tests.inbox.test_processing import change_event, queued
 
 
 @pytest.fixture
@@ -57,17 +53,6 @@ class TestLooking:
         counted = {(row["source"], row["status"]): row["events"] for row in run("stats")}
 
         assert counted == {("workos", "ignored"): 1, ("workos", "succeeded"): 1}
-
-
-class TestSweep:
-    def test_queues_what_has_lost_its_job(self, app, run, sender):
-        event_id = sender.post("workos", {"id": "event_1", "event": "x"}).get_json()["event_id"]
-        change_event(event_id, next_attempt_at=utcnow() - timedelta(hours=1))
-        with app.app_context():
-            connection().flushdb()
-
-        assert run("sweep") == [{"swept": 1}]
-        assert queued(app) == 1
 
 
 class TestSendTest:

@@ -217,7 +217,7 @@ class TestExport:
         before = snapshot()
         path = tmp_path / "acme.jsonl"
 
-        exported = run("export", "--tenant", "acme", "--output", path)
+        exported = run("export", "acme", "--output", path)
         ended = run("import", path, "--json")
 
         assert (exported.exit_code, exported.stdout) == (0, "")
@@ -226,7 +226,7 @@ class TestExport:
 
     def test_into_an_empty_database_gives_the_same_rows(self, run, app, api, presets, clean):
         bring_in(app, api, *COMPANY)
-        exported = run("export", "--tenant", "acme")
+        exported = run("export", "acme")
         before = content()
         clean()
         create_preset("growth", seats=5, theme=[])
@@ -236,7 +236,7 @@ class TestExport:
 
         assert ended.exit_code == 0, ended.stdout
         assert content() == before
-        assert run("export", "--tenant", "acme").stdout == exported.stdout
+        assert run("export", "acme").stdout == exported.stdout
 
     def test_reads_page_by_page(self, run, app, api, monkeypatch):
         monkeypatch.setattr("app.imports.export.PAGE", 2)
@@ -245,7 +245,7 @@ class TestExport:
             app, api, tenant_line(slug="acme"), *map(user_line, names), *map(member_line, names)
         )
 
-        lines = [json.loads(line) for line in run("export", "--tenant", "acme").stdout.splitlines()]
+        lines = [json.loads(line) for line in run("export", "acme").stdout.splitlines()]
 
         assert [line["type"] for line in lines] == ["tenant", *["user"] * 5, *["membership"] * 5]
         assert [line["idp_user_id"] for line in lines[6:]] == names
@@ -254,7 +254,7 @@ class TestExport:
         bring_in(app, api, *COMPANY[:2])
         create_override(row(Tenant), presets[0], "seats", 9, expires_at=utcnow())
 
-        exported = run("export", "--tenant", "acme")
+        exported = run("export", "acme")
 
         assert "override" not in exported.stdout
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -10,6 +9,8 @@ from urllib.parse import unquote
 import click
 
 from ..operations import Answer, Operation, Request, Send
+from .names import ABBREVIATIONS
+from .parameters import OPTIONS
 from .refusals import Refused, reason
 from .text import printable
 
@@ -51,13 +52,17 @@ def succeeded(
     raise Refused(str(detail or f"The service answered {answer.status}."), answer.body)
 
 
-def missing_row(operation: Operation, values: Mapping[str, Any]) -> str:
+def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer) -> str:
     """The sentence for a 404: which row is missing, such as ``There is no webhook event 17.``"""
-    for one in reversed(operation.parameters):
-        if one["in"] == "path":
-            found = re.match(r"The (?:id|key) of the ([^.:,]+)", one.get("description", ""))
-            kind = found[1] if found else one["name"].removesuffix("_id")
-            return f"There is no {kind} {printable(str(values[one['name']]))}."
+    code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""
+    kind = code.removesuffix("_not_found")
+    for name in (f"{kind}_id", *reversed(operation.names_in("path"))):
+        if name in values:
+            own = name.removesuffix("_id")
+            is_part = kind and name in OPTIONS and not kind.endswith(own)
+            words = [ABBREVIATIONS.get(word, word) for word in (kind or own).split("_")]
+            named = f"of {own} {values[name]}" if is_part else str(values[name])
+            return f"There is no {' '.join(words)} {printable(named)}."
     return ""
 
 

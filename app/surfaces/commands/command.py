@@ -12,15 +12,15 @@ import click
 from ..operations import JSON, Answer, Operation, Send
 from .answers import missing_row, succeeded
 from .common_options import further_options, offered
-from .names import DESTRUCTIVE, Spelling
+from .names import CONFIRMED, DESTRUCTIVE, PRINTED_AS_JSON, Spelling
 from .parameters import argument_of, destination, label_of, option_of, value_of
-from .question import ask_about, shown_by
-from .refusals import Incomplete, not_utf8
+from .question import question_about, read_row, shown_by
+from .refusals import Command, Incomplete, ask
 from .resolver import Resolver
 from .text import print_json
 
 
-class GeneratedCommand(click.Command):
+class GeneratedCommand(Command):
     """One command of an operation; ``connect`` makes what sends its requests."""
 
     def __init__(
@@ -34,6 +34,7 @@ class GeneratedCommand(click.Command):
         self.spelling = spelling
         self.connect = connect
         self.destroys = operation.method == "delete" or operation.name in DESTRUCTIVE
+        self.confirmed = CONFIRMED.get(operation.name)
         self.shown = shown_by(operation, known) if self.destroys else None
         self.offered = {destination(one): one for one in offered(operation, spelling)}
         self.labels = {
@@ -56,13 +57,6 @@ class GeneratedCommand(click.Command):
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an argument that cannot be sent is refused."""
-        try:
-            return super().invoke(ctx)
-        except UnicodeEncodeError as fault:
-            raise not_utf8(fault) from None
-
     def run(
         self,
         *,
@@ -83,21 +77,19 @@ class GeneratedCommand(click.Command):
         if body is None:
             self._check_required(values)
         written = {**self.spelling.defaults, **values, **self.spelling.fixed}
-        named = Resolver(send, within or values.get("tenant_id"))
-        resolved = {name: named.id_of(name, value, written) for name, value in written.items()}
-        if self.destroys and not yes:
-            place = {
-                one.name: resolved[one.name]
-                for one in self.operation.arguments
-                if one.place == "path"
-            }
-            ask_about(self.operation, self.shown, place, send)
+        resolver = Resolver(send, within or values.get("tenant_id"))
+        resolved = {name: resolver.id_of(name, value, written) for name, value in written.items()}
+        if self.destroys and (self.confirmed or not yes):
+            row = read_row(self.shown, resolved, send, named=written)
+            ask(question_about(self.operation, resolved, row), yes=yes)
+            if self.confirmed:
+                resolved[self.confirmed] = row[self.confirmed]
         if self.included and "include" not in resolved:
             resolved["include"] = self.included
         if page_all:
-            self._print_list(self._all_pages(send, resolved, body), None, as_json=as_json)
+            self._print_list(self._all_pages(send, resolved, written), None, as_json=as_json)
             return
-        answer = self._send(send, resolved, body)
+        answer = self._send(send, resolved, written, body)
         if answer.body is None:
             self._print_done(resolved, as_json=as_json)
         elif isinstance(answer.body, str):
@@ -132,7 +124,10 @@ class GeneratedCommand(click.Command):
         named = [one for one in self.offered.values() if one.name in self.spelling.positional]
         return any(one.schema.get("type") in ("integer", "number", None) for one in named)
 
-    def _send(self, send: Send, values: Mapping[str, Any], body: Any) -> Answer:
+    def _send(
+        self, send: Send, values: Mapping[str, Any], named: Mapping[str, Any], body: Any = None
+    ) -> Answer:
+        """The answer of a success; ``named`` has the values as they were written."""
         fields = {one.name for one in self.operation.arguments if one.place == "body"}
         parameters = {name: value for name, value in values.items() if name not in fields}
         if not isinstance(body, bytes):
@@ -142,7 +137,8 @@ class GeneratedCommand(click.Command):
         except ValueError as fault:  # an empty argument
             raise click.UsageError(str(fault)) from None
         answer = send(request)
-        return succeeded(answer, label=self._label, missing=missing_row(self.operation, values))
+        missing = missing_row(self.operation, named, answer)
+        return succeeded(answer, label=self._label, missing=missing)
 
     def _body(self, fields: dict[str, Any], given: Any) -> Any:
         """The JSON body: that of ``--body``, with the fields that options have."""
@@ -161,7 +157,7 @@ class GeneratedCommand(click.Command):
     def _label(self, place: str, name: str) -> str:
         return self.labels.get((place, name), name)
 
-    def _all_pages(self, send: Send, values: dict[str, Any], body: Any) -> list[Any]:
+    def _all_pages(self, send: Send, values: dict[str, Any], named: Mapping[str, Any]) -> list[Any]:
         """The rows of all pages, with a line of progress on standard error."""
         place = self.operation.page_parameter or ""
         rows: list[Any] = []
@@ -169,7 +165,7 @@ class GeneratedCommand(click.Command):
             if one.name == "limit":
                 values = {"limit": one.schema.get("maximum"), **values}
         while True:
-            page = self._send(send, values, body).body
+            page = self._send(send, values, named).body
             rows += page["data"]
             click.echo(f"\r{len(rows)} rows", nl=False, err=True)
             if not page["data"] or not page.get("next_cursor"):
@@ -189,7 +185,7 @@ class GeneratedCommand(click.Command):
         if isinstance(data, list):
             cursor = body.get("next_cursor") if self.operation.page_parameter == "cursor" else None
             self._print_list(data, cursor, as_json=as_json)
-        elif as_json:
+        elif as_json or self.operation.name in PRINTED_AS_JSON:
             print_json(data)
         else:
             from .output import print_fields  # a command without a table starts sooner

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..operations import JSON, Argument, Operation
-from .names import Spelling
+from .names import CONFIRMED, Spelling
 from .parameters import OPTIONS, REFUSED_HEADERS
 from .resolver import NARROWED
 
@@ -29,8 +29,7 @@ def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
         if one.name in spelling.defaults
         else one
         for one in operation.arguments
-        if one.name not in spelling.fixed
-        and one.name not in REFUSED_HEADERS
+        if one.name not in (*spelling.fixed, *REFUSED_HEADERS, CONFIRMED.get(operation.name))
         and (one.required or one.place != "body" or not is_variant)
     ]
 
@@ -57,7 +56,7 @@ def further_options(
         yield click.Option(
             ["--body"],
             type=click.File("rb"),
-            callback=_read_bytes,
+            callback=lambda ctx, param, file: file.read(),
             required=True,
             metavar="FILE",
             help=f"The body, {operation.media_type} (- is standard input).",
@@ -73,8 +72,3 @@ def _read_json(ctx: click.Context, param: click.Parameter, file: Any) -> Any:
         return json.load(file)
     except (ValueError, RecursionError) as fault:
         raise click.BadParameter(f"This is not JSON: {fault}", ctx, param) from None
-
-
-def _read_bytes(ctx: click.Context, param: click.Parameter, file: Any) -> bytes:
-    found: bytes = file.read()
-    return found

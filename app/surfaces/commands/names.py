@@ -16,27 +16,27 @@ from ..operations import Operation
 GROUPS = {
     "access": "Explain why requests are allowed or refused.",
     "api-keys": "Create, list and revoke the credentials of services.",
-    "audit": "Show who changed what, and follow the changes.",
-    "custom-fields": "Define and archive custom fields. Rebuild their indexes.",
+    "audit": "Show who changed what.",
+    "custom-fields": "Define, change and archive custom fields.",
     "emails": "Show e-mail events, and keep the suppression list.",
-    "events": "Read and follow the event feed.",
+    "events": "Read the event feed.",
     "flags": "List and explain a tenant's flags. Change its overrides.",
     "imports": "Create, list and show imports.",
-    "jobs": "Run and inspect background work.",
+    "jobs": "Inspect background work.",
     "memberships": "List, create and end memberships; change roles.",
     "ofrep": "Evaluate flags as OpenFeature's providers do.",
     "operations": "List what the checks of the installation find.",
-    "plans": "List, change, export and apply plan presets.",
+    "plans": "List, create, change and delete plan presets.",
     "privacy": "Export what is stored about one user.",
-    "scim": "Create, change, test and delete SCIM connections.",
+    "scim": "Create, change and delete SCIM connections.",
     "search": "Find tenants, users and more: search QUERY.",
     "subscriptions": "List, create, change and cancel subscriptions.",
-    "tenants": "Create, change, suspend, export and delete tenants.",
+    "tenants": "Create, change, suspend and delete tenants.",
     "tenants plan": "Show what decides a tenant's plan, and assign one.",
     "usage": "Show and correct what tenants use of their limits.",
-    "users": "Create, change, deactivate, export and erase users.",
+    "users": "Create, change, deactivate and erase users.",
     "webhook-endpoints": "Manage the URLs that get events, and the deliveries.",
-    "webhooks": "Show the inbox, apply events again, test a receiver.",
+    "webhooks": "Show received events, and apply them again.",
 }
 """The help of each group that has operations."""
 
@@ -108,6 +108,9 @@ the others, unless they are named here.
 
 WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
 DESTRUCTIVE = {"tenants_suspend"}  # besides every DELETE
+CONFIRMED = {"tenants_request_deletion": "slug"}  # a field of the body that repeats one of the row
+PRINTED_AS_JSON = {"privacy_export"}  # for people, too
+ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM"}
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def spellings(operation: Operation) -> Iterator[Spelling]:
         values = {name: json.loads(value) for name, value in pairs}
         words = tuple(one for one in parts if one.islower() and "=" not in one)
         named = [one.removesuffix("...").lower() for one in parts if one.isupper()]
-        path = [one.name for one in operation.arguments if one.place == "path"]
+        path = operation.names_in("path")
         yield Spelling(
             words,
             (*(one for one in path if one not in named), *named),

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..operations import Operation, Send
 from .answers import missing_row, succeeded
-from .refusals import ask
 
 LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "id")
 """What a question calls a row: the first of these fields that it has."""
@@ -19,20 +18,29 @@ def shown_by(operation: Operation, known: list[Operation]) -> Operation | None:
     return next((one for one in known if one.is_reading and one.path == path), None)
 
 
-def ask_about(
-    operation: Operation, shown: Operation | None, place: Mapping[str, Any], send: Send
-) -> None:
-    """Ask whether to go on, with the name of the row that ``shown`` reads.
+def read_row(
+    shown: Operation | None, values: Mapping[str, Any], send: Send, *, named: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """The row that ``shown`` reads; empty if there is no such operation.
 
-    ``place`` has the values of the path. Raises Refused if the row is missing.
+    ``named`` has the values as they were written. Raises Refused if the row is missing.
     """
-    label, of = ", ".join(map(str, place.values())), ""
-    if shown is not None:
-        include = {"include": "tenant"} if "tenant" in shown.includes else {}
-        answer = send(shown.request({**place, **include}))
-        row = succeeded(answer, missing=missing_row(shown, place)).body["data"]
-        label = next(str(row[name]) for name in LABELS if row.get(name) is not None)
-        tenant = row.get("tenant")
-        if isinstance(tenant, dict) and tenant["slug"] != label:
-            of = f" of {tenant['slug']}"
-    ask(f"{operation.summary.partition(';')[0]}: {label}{of}?", yes=False)
+    if shown is None:
+        return {}
+    place = {name: values[name] for name in shown.names_in("path")}
+    include = {"include": "tenant"} if "tenant" in shown.includes else {}
+    answer = send(shown.request({**place, **include}))
+    row: Mapping[str, Any] = succeeded(answer, missing=missing_row(shown, named, answer)).body[
+        "data"
+    ]
+    return row
+
+
+def question_about(operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """The question whether to go on, with the name of the row."""
+    known = [str(row[name]) for name in LABELS if row.get(name) is not None]
+    label, of = (known or [str(values[name]) for name in operation.names_in("path")])[0], ""
+    tenant = row.get("tenant")
+    if isinstance(tenant, dict) and tenant["slug"] != label:
+        of = f" of {tenant['slug']}"
+    return f"{operation.summary.partition(';')[0]}: {label}{of}?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import Any, NoReturn
 
 import click
 
@@ -11,20 +11,11 @@ from .text import print_json, printable
 
 
 class Refused(click.ClickException):
-    """A refusal: one sentence or, with ``--json``, the body of the API's answer."""
+    """A refusal: one sentence, and the body of the API's answer."""
 
     def __init__(self, message: str, body: Any = None) -> None:
         super().__init__(message)
-        self.body = body or {"detail": message}
-        context = click.get_current_context(silent=True)
-        self.as_json = context is not None and bool(context.params.get("as_json"))
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print it on standard error."""
-        if self.as_json:
-            print_json(self.body, err=True)
-        else:
-            super().show(file)
+        self.body = body
 
 
 class Incomplete(Refused):
@@ -33,9 +24,41 @@ class Incomplete(Refused):
     exit_code = 2
 
 
-def not_utf8(fault: UnicodeEncodeError) -> click.UsageError:
-    """The error for an argument that cannot be sent."""
-    return click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}")
+class Command(click.Command):
+    """A command whose errors are one sentence, or JSON with ``--json``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        as_json = "--json" in args
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as fault:
+            if as_json:
+                _end_with_json(ctx, fault)
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as fault:
+            refusal = self.refusal(ctx, fault)
+            if refusal is None:
+                raise
+            if ctx.params.get("as_json"):
+                _end_with_json(ctx, refusal)
+            raise refusal from None
+
+    def refusal(self, ctx: click.Context, fault: Exception) -> click.ClickException | None:
+        """What is printed for an exception; None if it is a fault of the program."""
+        if isinstance(fault, UnicodeEncodeError):
+            return click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}")
+        return fault if isinstance(fault, click.ClickException) else None
+
+
+def _end_with_json(ctx: click.Context, fault: click.ClickException) -> NoReturn:
+    """Print the body of the API's answer, or the sentence, on standard error, and exit."""
+    body = getattr(fault, "body", None) or {"detail": fault.format_message()}
+    print_json(body, err=True)
+    ctx.exit(fault.exit_code)
 
 
 def ask(question: str, *, yes: bool) -> None:
