@@ -108,17 +108,15 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
         return
     counts = [{"type": kind, **numbers} for kind, numbers in result["counts"].items()]
     print_rows(counts, COUNTS, as_json=False)
-    if result["faults"]:
-        print_rows(map(_shown, result["faults"]), FAULTS, as_json=False)
+    faults = [
+        {**one, "errors": "; ".join(map(_text_of, one["errors"]))} for one in result["faults"]
+    ]
+    if faults:
+        print_rows(faults, FAULTS, as_json=False)
     if result.get("error"):
         click.echo(result["error"], err=True)
     if result["state"] == "checked":
         click.echo("Nothing was changed: this was a dry run.", err=True)
-
-
-def _shown(fault: dict[str, Any]) -> dict[str, Any]:
-    """A fault with its errors as one text."""
-    return {**fault, "errors": "; ".join(map(_text_of, fault["errors"]))}
 
 
 def _text_of(entry: Entry) -> str:

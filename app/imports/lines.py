@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from app.core.errors import BadRequest, Entry, Invalid, error, value_error
 from app.core.http.parser import parse_json
@@ -30,8 +30,7 @@ NAMES = {
 BLANK = b" \t\r\xef\xbb\xbf"  # white space, and the bytes of a byte order mark
 
 
-@dataclass(frozen=True, slots=True)
-class RawLine:
+class RawLine(NamedTuple):
     """A line as it lies in the file; ``text`` is None for one longer than MAX_LINE.
 
     ``end`` is the number of bytes up to its end.
@@ -57,47 +56,15 @@ class Line:
     errors: tuple[Entry, ...] = ()
 
 
-@dataclass
-class LineSet:
+class LineSet(NamedTuple):
     """The next lines of a file, without the blank ones.
 
-    ``start`` and ``first`` are the bytes and the number of lines before the set, ``end`` and
-    ``last`` those including the set.
+    ``end`` and ``last`` are the bytes and the number of lines up to the set's end.
     """
 
-    start: int
-    first: int
-    end: int = 0
-    last: int = 0
-    lines: list[Line] = field(default_factory=list)
-    _keys: set[tuple[str, ...]] = field(default_factory=set)
-    _has_override: bool = False
-
-    def __post_init__(self) -> None:
-        self.end, self.last = self.start, self.first
-
-    def takes(self, raw: RawLine, line: Line | None) -> bool:
-        """Add the line, unless the set is full or has a line about the same row.
-
-        An override's preset may be the tenant's plan, which follows the subscriptions. So a
-        subscription comes into the next set after an override.
-        """
-        keys = [] if line is None or line.errors else list(_keys_of(line))
-        is_full = len(self.lines) >= MAX_SET or raw.number - self.first > MAX_SET_BLANK
-        is_bound = self._has_override and line is not None and line.kind is Kind.SUBSCRIPTION
-        if self.last > self.first and (
-            is_full
-            or is_bound
-            or raw.end - self.start > MAX_SET_BYTES
-            or not self._keys.isdisjoint(keys)
-        ):
-            return False
-        self.end, self.last = raw.end, raw.number
-        if line is not None:
-            self.lines.append(line)
-            self._keys.update(keys)
-            self._has_override |= line.kind is Kind.OVERRIDE
-        return True
+    lines: list[Line]
+    end: int
+    last: int
 
 
 def split(blocks: Iterable[bytes], *, end: int = 0, number: int = 0) -> Iterator[RawLine]:
@@ -117,16 +84,34 @@ def split(blocks: Iterable[bytes], *, end: int = 0, number: int = 0) -> Iterator
 
 
 def sets(lines: Iterable[RawLine], *, end: int = 0, number: int = 0) -> Iterator[LineSet]:
-    """The lines in sets, in their order; a blank line is in no set but counts."""
-    current = LineSet(end, number)
+    """The lines in sets, in their order; a blank line is in no set but counts.
+
+    An override's preset may be the tenant's plan, which follows the subscriptions. So a
+    subscription comes into the next set after an override.
+    """
+    start, first = end, number
+    taken: list[Line] = []
+    keys: set[tuple[str, ...]] = set()
+    has_override = False
     for raw in lines:
         line = parse(raw)
-        if not current.takes(raw, line):
-            yield current
-            current = LineSet(current.end, current.last)
-            current.takes(raw, line)
-    if current.last > current.first:
-        yield current
+        own = set() if line is None or line.errors else set(_keys_of(line))
+        is_full = (
+            len(taken) >= MAX_SET
+            or raw.number - first > MAX_SET_BLANK
+            or raw.end - start > MAX_SET_BYTES
+        )
+        must_wait = has_override and line is not None and line.kind is Kind.SUBSCRIPTION
+        if number > first and (is_full or must_wait or keys & own):
+            yield LineSet(taken, end, number)
+            start, first, taken, keys, has_override = end, number, [], set(), False
+        end, number = raw.end, raw.number
+        keys |= own
+        if line is not None:
+            taken.append(line)
+            has_override |= line.kind is Kind.OVERRIDE
+    if number > first:
+        yield LineSet(taken, end, number)
 
 
 def parse(raw: RawLine) -> Line | None:
