@@ -17,7 +17,7 @@ from app.config import current_config
 from app.console.sign_in import LINK, link_url
 from app.core.db.transactions import transaction
 from app.core.json_text import Json
-from app.dev.demo.seed import DATA, seed_demo
+from app.dev.demo.seed import DATA, has_demo, seed_demo
 from app.dev.engines.instance import Instance
 from app.dev.engines.sharing import exit_on
 from app.dev.processes import DEFAULT_PORT, address, check_port, last_port, serve
@@ -48,7 +48,8 @@ def dev(info: ScriptInfo, port: int, quiet: bool) -> None:
 
     def prepare() -> None:
         flask_migrate.upgrade()
-        seed_demo(only_if_new=True)
+        if not has_demo():
+            seed_demo()
 
     def ready() -> None:
         with transaction():
@@ -101,7 +102,7 @@ def seed(as_json: bool, as_env: bool, port: int | None) -> None:
     if as_env:
         port = port or last_port(Instance.at(current_config().instance_dir))
         for name, value in variables(demo, port).items():
-            click.echo(f"export {name}={shlex.quote(value or '')}")
+            click.echo(f"export {name}={shlex.quote(value)}")
         return
     click.echo(f"superadmin\n  {demo['platform_token']}")
     for tenant in demo["tenants"]:
@@ -112,7 +113,7 @@ def seed(as_json: bool, as_env: bool, port: int | None) -> None:
             click.echo(f"  {user['role']}  {user['id']}\n    {user['token']}")
 
 
-def variables(demo: dict[str, Json], port: int) -> dict[str, str | None]:
+def variables(demo: dict[str, Json], port: int) -> dict[str, str]:
     """What the examples of the documentation use: the first tenant's ids, two tokens."""
     tenant = demo["tenants"][0]
     people = dict(zip(DATA["people"], tenant["users"], strict=True))
