@@ -21,7 +21,7 @@ from app.operations.scheduler import run_scheduler
 from app.surfaces.commands.output import print_rows
 from app.webhooks.deliveries.sender import run_sender
 
-jobs = OperationGroup("jobs")
+jobs = OperationGroup("jobs", help="Run and inspect background work.")
 
 RUN = {"scheduler": run_scheduler, "sequencer": run_sequencer, "sender": run_sender}
 

@@ -18,7 +18,7 @@ from app.plans.preset_text import UnreadablePlans, read_plans
 from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.text import print_text
 
-plans = OperationGroup("plans")
+plans = OperationGroup("plans", help="List, change, export and apply plan presets.")
 
 
 class _RolledBack(Exception):

@@ -17,7 +17,7 @@ from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.refusals import Refused
 from app.surfaces.commands.text import print_json
 
-webhooks = OperationGroup("webhooks")
+webhooks = OperationGroup("webhooks", help="Show the inbox, apply events again, test a receiver.")
 
 
 @webhooks.command("stats")

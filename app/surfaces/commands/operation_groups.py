@@ -17,8 +17,8 @@ class OperationGroup(click.Group):
 
     is_complete = False
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name, help=GROUPS[name])
+    def __init__(self, name: str, help: str = "") -> None:
+        super().__init__(name, help=help or GROUPS[name])
 
     def operations(self, ctx: click.Context) -> list[Operation]:
         """All operations of the service."""
