@@ -45,16 +45,12 @@ TENANT_TABLES = Statement(  # those whose primary key contains tenant_id
     " JOIN pg_attribute ON attrelid = pg_class.oid AND attnum = ANY(indkey)"
     " WHERE relnamespace = 'public'::regnamespace AND attname = 'tenant_id' ORDER BY relname",
 )
-SERVER_VERSION = Statement(
-    "doctor.server_version",
-    "SELECT current_setting('server_version') AS shown,"
-    " current_setting('server_version_num')::int / 10000 AS major",
-)
-HAS_MIGRATIONS = Statement(
-    "doctor.has_migrations", "SELECT to_regclass('alembic_version') IS NOT NULL"
-)
-STATEMENT_TIMEOUT = Statement(
-    "doctor.statement_timeout", "SELECT current_setting('statement_timeout')"
+SERVER = Statement(
+    "doctor.server",
+    "SELECT current_setting('server_version') AS version,"
+    " current_setting('server_version_num')::int / 10000 AS major,"
+    " current_setting('statement_timeout') AS statement_timeout,"
+    " to_regclass('alembic_version') IS NOT NULL AS has_migrations",
 )
 STATEMENT_LOG = {  # PostgreSQL's settings, with the values that keep statements out of its log
     "log_min_error_statement": {"panic"},
@@ -86,7 +82,7 @@ def check_database() -> Iterator[Finding]:
     try:
         with transaction():
             yield from _check_server()
-            if _migration_state().ok:
+            if _migration_state(SERVER.one().has_migrations).ok:
                 tenancy.enter(tenancy.PLATFORM)
                 yield from (check() for check in _row_checks().values())
     except psycopg2.Error as fault:
@@ -113,11 +109,12 @@ def check_database_quickly(without: str = "") -> Iterator[Finding]:
 
 
 def _check_server() -> Iterator[Finding]:
-    yield check_version(*SERVER_VERSION.one())
+    server = SERVER.one()
+    yield check_version(server.version, server.major)
     yield check_role()
     yield _row_level_security()
-    yield _migration_state()
-    yield _time_outs()
+    yield _migration_state(server.has_migrations)
+    yield _time_outs(server.statement_timeout)
     yield _statement_log()
     yield _clock()
 
@@ -151,20 +148,19 @@ def _row_level_security() -> Finding:
     return Finding("row-level security", False, f"not forced on {', '.join(unprotected)}", fix)
 
 
-def _migration_state() -> Finding:
-    if not HAS_MIGRATIONS.scalar():
+def _migration_state(has_migrations: bool) -> Finding:
+    if not has_migrations:
         return Finding("migrations", False, "none applied", MIGRATE)
     version = FIND_MIGRATION.scalar()
     current = is_migrated(version)
     return Finding("migrations", current, f"at {version}", "" if current else MIGRATE)
 
 
-def _time_outs() -> Finding:
+def _time_outs(limit: str) -> Finding:
     """Check that time-outs are set. PgBouncer ignores the start-up options that set them."""
-    found = STATEMENT_TIMEOUT.scalar()
-    good = found != "0"
+    good = limit != "0"
     fix = "" if good else f"ALTER ROLE … SET statement_timeout = '15s'; {SEE_POOLING}"
-    return Finding("time-outs", good, f"statement_timeout is {found if good else 'not set'}", fix)
+    return Finding("time-outs", good, f"statement_timeout is {limit if good else 'not set'}", fix)
 
 
 def _statement_log() -> Finding:
