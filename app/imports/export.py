@@ -31,12 +31,7 @@ FIND_SUBJECTS = Statement(
         User.id == any_(bindparam("ids", type_=ARRAY(Uuid))),
     ),
 )
-FIND_PRESET_NAMES = Statement(
-    "imports.find_preset_names",
-    select(PlanPreset.id, PlanPreset.name).where(
-        PlanPreset.id == any_(bindparam("ids", type_=ARRAY(Uuid)))
-    ),
-)
+FIND_PRESET_NAMES = Statement("imports.find_preset_names", select(PlanPreset.id, PlanPreset.name))
 
 
 def lines_of(tenant: Tenant) -> Iterator[dict[str, Any]]:
@@ -57,7 +52,7 @@ def lines_of(tenant: Tenant) -> Iterator[dict[str, Any]]:
             yield _line(Kind.MEMBERSHIP, row, {**parent, "idp_user_id": subjects[row.user_id]})
     for page in _pages(list_overrides, tenant.id):
         current = [row for row in page if row.expires_at is None or row.expires_at > utcnow()]
-        names = dict(FIND_PRESET_NAMES.all(ids=[row.plan_preset_id for row in current]))
+        names = dict(FIND_PRESET_NAMES.all())
         for row in current:
             yield _line(Kind.OVERRIDE, row, {**parent, "preset_name": names[row.plan_preset_id]})
 

@@ -22,9 +22,6 @@ from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
 
-NO_TENANT = "no tenant has this id"
-NO_USER = "no user of the tenant has this id"
-
 FIND_TENANTS = Statement(
     "imports.find_tenants",
     select(Tenant).where(Tenant.idp_org_id == any_(bindparam("idp_org_ids", type_=ARRAY(Text)))),
@@ -85,14 +82,14 @@ class Rows:
         """The tenant that the line names; raises Invalid."""
         org_id = line.values["idp_org_id"]
         if org_id not in self.tenants:
-            raise unknown("idp_org_id", NO_TENANT, org_id)
+            raise unknown("idp_org_id", "no tenant has this id", org_id)
         return self.tenants[org_id]
 
     def user_of(self, line: Line, tenant: Tenant) -> User:
         """The user that a membership's line names; raises Invalid."""
         user_id = line.values.get("idp_user_id", "")
         if (tenant.id, user_id) not in self.users:
-            raise unknown("idp_user_id", NO_USER, user_id)
+            raise unknown("idp_user_id", "no user of the tenant has this id", user_id)
         return self.users[tenant.id, user_id]
 
     def add_user(self, user: User) -> None:
@@ -102,7 +99,12 @@ class Rows:
 
     def add_membership(self, membership: Membership) -> None:
         """Enter a membership that the set adds or changes."""
-        self._add_memberships([membership])
+        place = membership.tenant_id, membership.user_id
+        before = self.memberships.get(place, membership)
+        self.memberships_by_id.pop((before.tenant_id, before.idp_membership_id), None)
+        self.memberships[place] = membership
+        if membership.idp_membership_id:
+            self.memberships_by_id[membership.tenant_id, membership.idp_membership_id] = membership
 
     def note_owner(self, membership: Membership | None, user: User) -> None:
         """Note a user who is an active owner, after a change of the user or the membership."""
@@ -132,23 +134,16 @@ class Rows:
     def _read_memberships(self, lines: Sequence[Line]) -> None:
         """The memberships of the users, and those that lines name by id, with their users."""
         named = self._find(FIND_MEMBERSHIPS, "idp_membership_id", lines)
-        self._add_memberships(named)
+        for one in named:
+            self.add_membership(one)
         others = [one for one in named if one.user_id not in self.users_by_id]
         if others:
             keys = [{"tenant_id": one.tenant_id, "id": one.user_id} for one in others]
             found = FIND_USERS_BY_ID.all(**as_arrays(keys))
             self.users_by_id |= {user.id: user for user in found}
         keys = [{"tenant_id": one.tenant_id, "user_id": one.id} for one in self.users.values()]
-        if keys:
-            self._add_memberships(FIND_MEMBERSHIPS_OF_USERS.all(**as_arrays(keys)))
-
-    def _add_memberships(self, found: Iterable[Membership]) -> None:
-        for one in found:
-            before = self.memberships.get((one.tenant_id, one.user_id), one)
-            self.memberships_by_id.pop((before.tenant_id, before.idp_membership_id), None)
-            self.memberships[one.tenant_id, one.user_id] = one
-            if one.idp_membership_id:
-                self.memberships_by_id[one.tenant_id, one.idp_membership_id] = one
+        for one in FIND_MEMBERSHIPS_OF_USERS.all(**as_arrays(keys)) if keys else ():
+            self.add_membership(one)
 
 
 def unknown(field: str, reason: str, value: str) -> Invalid:
