@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -130,10 +129,10 @@ def _register_commands(app: Flask) -> None:
     from app.cli.generated import Commands
     from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
     from app.dev.engines.instance import Instance
-    from app.dev.processes import last_address
+    from app.dev.processes import address, last_port
 
     instance = Instance.at(app.extensions["config"].instance_dir)
-    app.extensions["local_address"] = partial(last_address, instance)
+    app.extensions["local_address"] = lambda: address(last_port(instance))
     Migrate(app, db, directory="migrations", compare_type=True)
     app.cli = Commands(app.cli.name, app.cli.commands)
     for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):

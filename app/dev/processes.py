@@ -35,11 +35,6 @@ def last_port(instance: Instance) -> int:
     return DEFAULT_PORT
 
 
-def last_address(instance: Instance) -> str:
-    """The URL of the last ``flask dev`` of this instance, as :func:`last_port`."""
-    return address(last_port(instance))
-
-
 def address(port: int) -> str:
     return f"http://{HOST}:{port}"
 
