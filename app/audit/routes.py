@@ -44,7 +44,16 @@ CSV = {
 @blp.get("")
 @requires(Permission.AUDIT_READ)
 @blp.arguments(AuditQuerySchema, location="query")
-@blp.columns("created_at", "tenant.slug", "action", "target_id", "actor_name", "actor", "changes")
+@blp.columns(
+    "created_at",
+    "tenant.slug",
+    "action",
+    "target_name",
+    "target_id",
+    "actor_name",
+    "actor",
+    "changes",
+)
 @blp.response(200, AuditEventSchema(many=True), includes=INCLUDES)
 def list_events(query: dict[str, Json]) -> Page:
     """List recorded changes."""

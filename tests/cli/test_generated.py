@@ -156,7 +156,10 @@ class TestCommands:
             {"plan_name": "pro", "until": None},
             None,
         ]
-        assert sent[-1].query == {"order": "-created_at", "include": "tenant,actor_name"}
+        assert sent[-1].query == {
+            "order": "-created_at",
+            "include": "tenant,actor_name,target_name",
+        }
 
     def test_take_null_where_the_operation_does(self, app, sent):
         app.test_cli_runner().invoke(
