@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import hmac
+import json
 import re
 import secrets
-from dataclasses import dataclass
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -33,6 +36,7 @@ LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 OWN_PAGE = re.compile(
     r"/console(?:[/?][!-\[\]-~]{0,2000})?"
 )  # no backslash, space or control character
+MOST_OF_NOTICE = 2_900  # characters; browsers drop a cookie of more than 4,096 bytes
 CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
 HEADERS = {
@@ -83,6 +87,15 @@ class Session:
     @property
     def is_platform(self) -> bool:
         return self.principal is not None and self.principal.is_platform
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What has happened, and the form that makes the opposite change, where there is one."""
+
+    text: str
+    undo: str = ""  # the address of the page that takes the form
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the form's inputs
 
 
 def current_session() -> Session:
@@ -172,18 +185,28 @@ def remembered_state() -> str:
     return request.cookies.get(f"{cookie_name()}-state", "")
 
 
-def set_notice(response: AnyResponse, text: str) -> AnyResponse:
-    """Let the next page say what has happened."""
-    _set_cookie(response, f"{cookie_name()}-notice", _hex(text), 60)
+def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
+    """Let the next page say what has happened. The cookie is signed, so nobody else makes one.
+
+    Values that are too long for a cookie are left out, and with them the way to undo.
+    """
+    told = Notice(notice) if isinstance(notice, str) else notice
+    content = json.dumps([told.text[:500], told.undo, told.values])
+    if len(content) > MOST_OF_NOTICE:
+        content = json.dumps([told.text[:500], "", {}])
+    encoded = urlsafe_b64encode(content.encode()).decode()
+    value = f"{encoded}.{_seal(_secret(), 'notice', encoded)}"
+    _set_cookie(response, f"{cookie_name()}-notice", value, 60)
     return response
 
 
-def take_notice() -> str:
+def take_notice() -> Notice | None:
     """What :func:`set_notice` left for this page."""
-    try:
-        return bytes.fromhex(request.cookies.get(f"{cookie_name()}-notice", "")).decode()[:500]
-    except ValueError:
-        return ""
+    encoded, _, seal = request.cookies.get(f"{cookie_name()}-notice", "").partition(".")
+    expected = _seal(_secret(), "notice", encoded)
+    if not encoded or not hmac.compare_digest(expected.encode(), seal.encode()):
+        return None
+    return Notice(*json.loads(urlsafe_b64decode(encoded)))
 
 
 def forget_notice(response: Response) -> Response:
@@ -235,7 +258,7 @@ def cookie_name() -> str:
 def csrf_token(secret: str) -> str:
     """A token that only pages for the owner of ``secret`` contain; another one for each page."""
     salt = secrets.token_urlsafe(12)
-    return f"{salt}.{_seal(secret, salt)}"
+    return f"{salt}.{_seal(secret, 'csrf', salt)}"
 
 
 def check_origin(secret: str) -> None:
@@ -252,7 +275,7 @@ def check_origin(secret: str) -> None:
         is_own = origin in {address.rstrip("/") for address in (request.host_url, public_url)}
     else:
         salt, _, seal = request.form.get("csrf_token", "").partition(".")
-        is_own = hmac.compare_digest(_seal(secret, salt).encode(), seal.encode())
+        is_own = hmac.compare_digest(_seal(secret, "csrf", salt).encode(), seal.encode())
     if not is_own:
         raise Forged
 
@@ -289,10 +312,11 @@ def _lead_to(endpoint: str) -> AnyResponse:
     return redirect(address, 303)
 
 
-def _seal(secret: str, salt: str) -> str:
-    message = f"csrf:{salt}".encode()
+def _secret() -> str:
+    """The secret of this browser's session; an empty text without one."""
+    return g.session.secret if g.get("session") else ""
+
+
+def _seal(secret: str, purpose: str, text: str) -> str:
+    message = f"{purpose}:{text}".encode()
     return hmac.new(secret.encode("utf-8", "replace"), message, hashlib.sha256).hexdigest()
-
-
-def _hex(text: str) -> str:
-    return text.encode("utf-8", "replace").hex()

@@ -88,9 +88,9 @@ def _shared() -> dict[str, object]:
     }
 
 
-def _take_notice() -> str:
+def _take_notice() -> access.Notice | None:
     notice = access.take_notice()
-    g.notice_is_shown = bool(notice)
+    g.notice_is_shown = notice is not None
     return notice
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from flask import redirect, request
 from werkzeug.datastructures import MultiDict
 
-from app.console.access import set_notice
+from app.console.access import Notice, set_notice
 from app.console.api import Answer, Query, Refused, call, get_once
 from app.console.blueprint import Shown, render
 from app.core.json_text import Json
@@ -23,11 +23,15 @@ MISSING = object()
 SHOWN_BESIDE_FIELDS = (400, 409, 412, 413, 415, 422)
 VERSION = "form_version"  # the names of the form's own inputs
 CONFIRMATION = "form_confirmation"
+EXPECTED = "form_expected"  # what has to be typed: it guards people against their own mistakes
+BEFORE = "form_before"  # the values that were shown, as JSON
+UNDONE = {EXPECTED: ["undo"], CONFIRMATION: ["undo"]}  # to undo a change, nothing is typed
 PREVIEW = "form_preview"
 
 Choices = Sequence[tuple[str, str]]
 Sent = MultiDict[str, str]
 Values = Mapping[str, Json]
+Inputs = dict[str, list[str]]  # texts by the names of inputs
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,22 @@ class Field:
         """The choices to show."""
         return self.choices() if callable(self.choices) else self.choices
 
-    def is_unchanged(self, form: Sent, value: Json) -> bool:
-        """Whether the input was sent as ``value`` is shown."""
-        if self.kind == "checks":
-            return bool(form.getlist(self.name) == self.shown(value))
+    def is_unchanged(self, form: Sent, before: Inputs) -> bool:
+        """Whether the inputs were sent as they were shown."""
+        return all(
+            name in before and _lines(form.getlist(name)) == _lines(before[name])
+            for name in self.inputs(self.shown(None))
+        )
+
+    def inputs(self, shown: Json) -> Inputs:
+        """The inputs by their names, as a browser sends them where ``shown`` is not changed."""
         if self.kind == "boolean":
-            return (self.name in form) == bool(value)
-        text = form.get(self.name, "").replace("\r\n", "\n")
-        return text.strip() == str(self.shown(value)).strip()
+            return {self.name: ["on"] if shown else []}
+        return {self.name: [str(each) for each in shown] if self.kind == "checks" else [str(shown)]}
+
+    def typed(self, form: Sent) -> Json:
+        """What the inputs show again, where it cannot be read or the API refuses it."""
+        return form.getlist(self.name) if self.kind == "checks" else form.get(self.name, "")
 
     def _empty(self) -> Json:
         if self.is_nullable:
@@ -122,11 +134,15 @@ class Form:
     submit: str = "Save"
     intro: str | Callable[[], str] = ""  # a function is called where it is shown
     is_dangerous: bool = False
-    confirmation: str = ""  # what has to be typed
+    confirmation: str | Callable[[], str] = ""  # what has to be typed
     back: str = ""  # where Cancel leads; by default to the page above, from /x/edit to /x
     can_preview: bool = False
     preview: Json = None  # what the change would do, once somebody has asked
     template: str = "form"
+    before: Inputs = field(default_factory=dict)  # what the inputs showed at first
+    remembers: bool = False  # whether it is sent with the form
+    expected: str = ""  # the confirmation
+    undone_by: Sequence[Field] = ()  # what the opposite change sends, where the form has no fields
     errors: dict[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     is_stale: bool = False  # somebody else has changed what the form is about
@@ -145,6 +161,7 @@ class Form:
         in_query: bool = False,
         body: Callable[[dict[str, Json]], Json] | Mapping[str, Json] | None = None,
         changed_only: bool = False,
+        undo: str | Callable[[Inputs], str] = "",
         show: Callable[[Answer], Shown] | None = None,
         preview: str = "",
     ) -> Shown:
@@ -153,9 +170,14 @@ class Form:
         Then the browser is led to ``to``, by default where Cancel leads, which says ``done``; or
         ``show`` renders the answer. ``body`` is the request's body or makes it of the values; with
         ``in_query`` they are in the query. ``changed_only`` sends only values that differ from those
-        of the row. ``preview`` is a path below the row that tells what the change would do. Raises
-        Refused for an error that no change of the form can mend.
+        that were shown. ``undo`` is the page, below where Cancel leads, that makes the opposite change with
+        the values that were shown, or a function that chooses it by them. ``preview`` is a path below
+        the row that tells what the change would do. Raises Refused for an error that no change of
+        the form can mend.
         """
+        if changed_only:
+            undo = undo or request.path.rpartition("/")[2]
+        self.remembers = bool(undo) and (request.method != "POST" or BEFORE in request.form)
         self.can_preview = bool(preview)
         if request.method != "POST":
             return self.page()
@@ -180,7 +202,8 @@ class Form:
             return show(answer)
         if answer.is_ok:
             target = to(answer) if callable(to) else to or self.back
-            return set_notice(redirect(target, 303), done(answer) if callable(done) else done)
+            told = done(answer) if callable(done) else done
+            return set_notice(redirect(target, 303), self._notice(told, answer, undo))
         if answer.status not in SHOWN_BESIDE_FIELDS:
             raise Refused(answer)
         self._explain(answer)
@@ -188,7 +211,13 @@ class Form:
 
     def page(self, status: int = 200) -> Shown:
         self._show_row()
+        if request.method != "POST":
+            self._remember()
+            self.expected = self._confirmation()
         return render(self.template, self.title, form=self), status
+
+    def _confirmation(self) -> str:
+        return self.confirmation() if callable(self.confirmation) else self.confirmation
 
     def _show_row(self) -> None:
         """Take the values of the row and its version, for a page or to compare."""
@@ -198,25 +227,39 @@ class Form:
             if request.method != "POST":
                 self.version = found.etag
 
+    def _remember(self) -> None:
+        """Note what the inputs show."""
+        for one in (*self.fields, *self.undone_by):
+            self.before |= one.inputs(one.shown(self.values.get(one.name)))
+
     def _posted(self, *, changed_only: bool) -> dict[str, Json]:
         """The values to send; the form shows what was typed from now on."""
         self.version = request.form.get(VERSION, "")
         values = typed = self._read()
         if changed_only and not self.errors:
-            self._show_row()
+            if BEFORE not in request.form:
+                self._show_row()
+                self._remember()
             unchanged = {
-                one.name
-                for one in self.fields
-                if one.is_unchanged(request.form, self.values.get(one.name))
+                one.name for one in self.fields if one.is_unchanged(request.form, self.before)
             }
             values = {name: value for name, value in typed.items() if name not in unchanged}
         self.values = {**self.values, **typed}
         return values
 
+    def _notice(self, text: str, answer: Answer, undo: str | Callable[[Inputs], str]) -> Notice:
+        """What has happened, with the opposite change where the shown values are known."""
+        if not self.remembers:
+            return Notice(text)
+        page = undo(self.before) if callable(undo) else undo
+        now = {name: request.form.getlist(name) for name in self.before}
+        values = {VERSION: [answer.etag], BEFORE: [json.dumps(now)], **UNDONE, **self.before}
+        return Notice(text, f"{self.back}/{page}", values)
+
     def shown(self, one: Field) -> Json:
         """What the input of a field shows."""
-        if one.name in self.errors and request.method == "POST" and one.kind != "checks":
-            return request.form.get(one.name, "")
+        if one.name in self.errors and request.method == "POST":
+            return one.typed(request.form)
         return one.shown(self.values.get(one.name))
 
     def _read(self) -> dict[str, Json]:
@@ -229,9 +272,15 @@ class Form:
             else:
                 if value is not MISSING:
                     values[one.name] = value
-        typed = request.form.get(CONFIRMATION, "").strip()
-        if self.confirmation and typed != self.confirmation:
-            self.errors[CONFIRMATION] = [f"Type {self.confirmation} to confirm."]
+        try:
+            before = json.loads(request.form.get(BEFORE, "{}"))
+            self.before |= {name: [str(each) for each in texts] for name, texts in before.items()}
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            self.remembers = False
+        if self.confirmation:
+            self.expected = request.form.get(EXPECTED, "") or self._confirmation()
+            if request.form.get(CONFIRMATION, "").strip() != self.expected:
+                self.errors[CONFIRMATION] = [f"Type {self.expected} to confirm."]
         return values
 
     def _explain(self, answer: Answer) -> None:
@@ -268,6 +317,11 @@ def _number(text: str, kind: type[int] | type[float]) -> float:
         return kind(text)
     except ValueError:
         raise ValueError("This is no number.") from None
+
+
+def _lines(texts: list[str]) -> list[str]:
+    """The texts of an input, alike in what browsers change; an input that is missing is empty."""
+    return [text.replace("\r\n", "\n").strip() for text in texts] or [""]
 
 
 def _local(text: str) -> str:

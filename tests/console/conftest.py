@@ -1,5 +1,7 @@
 """Browsers that are signed in to the console, without a real browser."""
 
+import html
+import re
 from functools import partialmethod
 from typing import Any
 
@@ -11,6 +13,15 @@ from tests.database import platform_transaction
 from tests.factories import PLATFORM_SUBJECT, platform_token
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+HIDDEN = re.compile(r"""<input type="hidden" name="([^"]+)" value=(?:"([^"]*)"|'([^']*)')>""")
+
+
+def hidden_inputs(text: str) -> dict[str, list[str]]:
+    """The hidden inputs of the first form in a text."""
+    found: dict[str, list[str]] = {}
+    for name, quoted, single in HIDDEN.findall(text.partition("</form>")[0]):
+        found.setdefault(name, []).append(html.unescape(quoted or single))
+    return found
 
 
 class Browser:
@@ -31,11 +42,18 @@ class Browser:
     post = partialmethod(open, "POST")
 
     def send(self, path: str, **values: Any) -> TestResponse:
-        """Post a form with the version that its page shows."""
+        """Post a form with what its page hides in it: its version, and the values that it shows."""
         page = self.get(path)
         assert page.status_code == 200, page.text
-        version = page.text.partition('name="form_version" value="')[2].partition('"')[0]
-        return self.post(path, data={"form_version": version.replace("&#34;", '"'), **values})
+        hidden = hidden_inputs(page.text.partition('class="head"')[2])
+        return self.post(path, data={**hidden, **values})
+
+    def undo(self, path: str) -> TestResponse:
+        """Undo what the notice on a page tells; there has to be a way."""
+        notice = self.get(path).text.partition('class="notice"')[2]
+        address = re.search(r'<form method="post" action="([^"]+)"', notice)
+        assert address is not None
+        return self.post(html.unescape(address[1]), data=hidden_inputs(notice))
 
 
 @pytest.fixture

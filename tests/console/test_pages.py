@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import html
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from app.connections.models import DirectoryProvider
 from app.console.assets import FOLDER, NAMES, get_asset
 from app.console.pages.search import LABELS, PAGES
 from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
 from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser
@@ -114,16 +116,27 @@ class TestEveryPage:
 
 
 class TestWhatWasTyped:
-    @pytest.mark.parametrize("value", [ATTACK.encode().hex(), "zz", "ff", "a" * 999, ""])
-    def test_in_a_notice_is_text(self, signed_in, value):
-        browser = signed_in()
-        browser.client.set_cookie("console-notice", value, path="/")
+    def test_in_a_notice_is_text(self, signed_in, tenant):
+        field = create_field(tenant, label=ATTACK)
+        browser, path = signed_in(), f"/console/tenants/{tenant.id}/custom-fields"
+        browser.post(f"{path}/order", data={"move": f"{field.id} "})
 
-        answer = browser.get("/console")
+        notice = browser.get(path).text.partition('class="notice"')[2].partition("</div>")[0]
 
-        assert answer.status_code == 200
-        assert ("&lt;script&gt;alert" in answer.text) == (len(value) > 4 and value[0] != "a")
-        assert "<script>alert" not in answer.text
+        assert "&lt;script&gt;alert" in notice
+        assert "<script>" not in notice
+
+    @pytest.mark.parametrize("change", [lambda value: f"x{value}", lambda _: "zz", lambda _: ""])
+    def test_in_a_cookie_by_somebody_else_is_not_shown(self, signed_in, tenant, change):
+        browser, other, path = signed_in(), signed_in(), f"/console/tenants/{tenant.id}"
+        browser.send(f"{path}/edit", name="Other", slug="acme")
+        value = browser.client.get_cookie("console-notice").value
+
+        for each, forged in ((browser, change(value)), (other, value)):
+            each.client.set_cookie("console-notice", forged, path="/")
+            answer = each.get(path)
+            assert answer.status_code == 200
+            assert 'class="notice"' not in answer.text
 
 
 class TestGarbage:
@@ -373,11 +386,17 @@ class TestForms:
 
         browser.post(f"{tenant}/flags/theme/override", data={"flag_value": "dark"})
         override = list(calls)
+        sent = {"form_before": '{"email": ["b@example.com"]}', "email": "a@example.com"}
         calls.clear()
-        browser.post(f"{tenant}/users/{world['user_id']}/edit", data={"email": "a@example.com"})
+        browser.post(f"{tenant}/users/{world['user_id']}/edit", data=sent)
+        user = list(calls)
+        calls.clear()
+        sent = {"form_expected": "acme", "form_confirmation": "acme", "reason": "Unpaid"}
+        browser.post(f"{tenant}/suspend", data=sent)
 
         assert override == ["/v1/billing/flags", f"/v1/billing/flags/overrides/{override_id}"]
-        assert calls == [f"/v1/users/{world['user_id']}"] * 2  # its values, the change
+        assert user == [f"/v1/users/{world['user_id']}"]
+        assert calls == [f"/v1/tenants/{world['tenant_id']}/suspend"]
 
     def test_a_plan_is_edited_flag_by_flag(self, signed_in):
         plan = create_limits("free", preset_flag("theme", "plain"))
@@ -482,6 +501,88 @@ class TestForms:
 
         assert browser.get(f"/console/endpoints/{endpoint.id}").status_code == 404
         assert "hooks.example.com" not in browser.get("/console/endpoints").text
+
+
+class TestUndo:
+    """What a notice offers: one press that makes the opposite change."""
+
+    def test_gives_back_what_a_form_showed(self, signed_in, tenant):
+        user, membership, _ = create_member(tenant, "viewer", first_name="Ada")
+        browser, base = signed_in(), f"/console/tenants/{tenant.id}"
+        member, person = f"{base}/members/{membership.id}", f"{base}/users/{user.id}"
+        stored = "SELECT role, first_name FROM memberships, users WHERE user_id = users.id"
+
+        for page, values in (
+            (f"{member}/role", {"role": "admin"}),
+            (f"{person}/edit", {"first_name": "", "last_name": "", "email": user.email}),
+        ):
+            browser.send(page, **values)
+            changed = database.query(stored)
+            answer = browser.undo(page.rpartition("/")[0])
+            assert answer.status_code == 303, answer.text
+            assert changed != [("viewer", "Ada")]
+            assert database.query(stored) == [("viewer", "Ada")]
+
+    def test_of_a_change_from_one_state_to_another_works_in_both_directions(
+        self, signed_in, tenant
+    ):
+        user, membership, _ = create_member(tenant, "member")
+        field, browser = create_field(tenant), signed_in()
+        base = f"/console/tenants/{tenant.id}"
+        states = (
+            "SELECT (SELECT is_active FROM memberships), (SELECT is_active FROM users),"
+            " (SELECT is_active FROM custom_fields), (SELECT is_active FROM tenants)"
+        )
+
+        for page, action, values in (
+            (f"{base}/members/{membership.id}", "end", {}),
+            (f"{base}/users/{user.id}", "deactivate", {}),
+            (f"{base}/custom-fields/{field.id}", "archive", {}),
+            (base, "suspend", {"form_confirmation": "acme", "reason": "Unpaid"}),
+        ):
+            browser.send(f"{page}/{action}", **values)
+            found = [list(database.query(states)[0]).count(False)]
+            for _ in range(2):
+                assert browser.undo(page).status_code == 303
+                found.append(list(database.query(states)[0]).count(False))
+            assert browser.undo(page).status_code == 303
+            assert found == [1, 0, 1], page
+
+    def test_of_a_plan_or_an_override_restores_the_former_one(self, signed_in, tenant):
+        free = create_limits("free", limit_flag(), preset_flag("beta", False))
+        create_limits("scale", limit_flag())
+        create_override(tenant, free, "beta", True, expires_at=utcnow() + timedelta(days=9))
+        browser, base = signed_in(), f"/console/tenants/{tenant.id}"
+        assigned = "SELECT plan_name, reason FROM plan_assignments"
+        overrides = "SELECT flag_value, expires_at IS NULL FROM feature_overrides"
+        confirmed = {"form_confirmation": "acme"}
+
+        found = []
+        for page, values, shown, query in (
+            ("flags/beta/override", {"flag_value": "false"}, "/flags/beta", overrides),
+            ("flags/beta/end", confirmed, "/flags/beta", overrides),
+            ("plan", {"plan_name": "scale", "reason": "Pilot"}, "", assigned),
+            ("plan", {"plan_name": "scale", "reason": "Pilot"}, None, assigned),
+            ("plan", {"plan_name": "free", "reason": "Other"}, "", assigned),
+            ("plan/withdraw", confirmed, "", assigned),
+        ):
+            browser.send(f"{base}/{page}", **values)
+            if shown is not None:
+                assert browser.undo(f"{base}{shown}").status_code == 303, page
+            found.append(database.query(query))
+
+        pilot, beta = [("scale", "Pilot")], [(True, False)]
+        assert found == [beta, beta, [], pilot, pilot, pilot]
+
+    def test_overwrites_nothing_that_somebody_else_changed_meanwhile(self, signed_in, tenant):
+        first, second, path = signed_in(), signed_in(), f"/console/tenants/{tenant.id}"
+        first.send(f"{path}/edit", name="First", slug="acme")
+        second.send(f"{path}/edit", name="Second", slug="acme")
+
+        answer = first.undo(path)
+
+        assert answer.status_code == 412
+        assert database.query("SELECT name FROM tenants") == [("Second",)]
 
 
 class TestSetup:

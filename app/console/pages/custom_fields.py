@@ -97,7 +97,7 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
         submit="Archive",
         is_dangerous=True,
     )
-    return form.send("POST", "/archive", done="The custom field is archived.")
+    return form.send("POST", "/archive", done="The custom field is archived.", undo="restore")
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore")
@@ -109,7 +109,7 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
         submit="Restore",
     )
     done = "The custom field is active again."
-    return form.send("POST", "/restore", body={"confirm": True}, done=done)
+    return form.send("POST", "/restore", body={"confirm": True}, done=done, undo="archive")
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")

@@ -112,7 +112,7 @@ def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         intro="Nothing is delivered to this address any more.",
         submit="Delete",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id) if tenant_id else "platform",
+        confirmation=partial(slug_of, tenant_id) if tenant_id else "platform",
     )
     return form.send("DELETE", done="The endpoint was deleted.", to=_list(tenant_id))
 

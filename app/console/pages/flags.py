@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from urllib.parse import quote
 from uuid import UUID
 
@@ -121,12 +122,13 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
             query={"tenant_id": tenant_id},
             body=lambda values: {"flag_key": key, **values},
             done="The override is in force.",
+            undo="end" if current_session().is_platform else "",
         )
     path = f"{OVERRIDES}/{flag['override_id']}"
     form = Form(f"Change the override of {key}", fields, row=path)
     if request.method != "POST":
         form.values = api.get(path, include=PLATFORM_KEYS).data
-    return form.send("PATCH", done="The override was changed.")
+    return form.send("PATCH", done="The override was changed.", undo="override")
 
 
 @form_page("/tenants/<uuid:tenant_id>/flags/<key>/end")
@@ -135,15 +137,19 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
     flag = _flag(tenant_id, key)
     if flag["override_id"] is None:
         raise NotFound
+    path = f"{OVERRIDES}/{flag['override_id']}"
     form = Form(
         f"End the override of {key}",
-        row=f"{OVERRIDES}/{flag['override_id']}",
+        row=path,
         intro=f"The plan's value applies again: {json.dumps(flag['preset_value'])}.",
         submit="End the override",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id),
+        confirmation=partial(slug_of, tenant_id),
+        undone_by=(value_field(flag["type"]), *PLATFORMS),
     )
-    return form.send("DELETE", done="The override has ended.")
+    if request.method != "POST":
+        form.values = api.get(path, include=PLATFORM_KEYS).data
+    return form.send("DELETE", done="The override has ended.", undo="override")
 
 
 def _flag(tenant_id: UUID, key: str) -> Json:

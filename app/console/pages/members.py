@@ -61,7 +61,7 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
         row=f"{PATH}/{membership_id}",
         submit="Change the role",
     )
-    return form.send("PATCH", "/role", in_query=True, done="The role was changed.")
+    return form.send("PATCH", "/role", in_query=True, done="The role was changed.", undo="role")
 
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end")
@@ -74,7 +74,9 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         is_dangerous=True,
     )
     query = {"is_active": False}
-    return form.send("PATCH", "/active", query=query, done="The membership has ended.")
+    return form.send(
+        "PATCH", "/active", query=query, done="The membership has ended.", undo="activate"
+    )
 
 
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate")
@@ -86,7 +88,7 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         submit="Activate",
     )
     query = {"is_active": True}
-    return form.send("PATCH", "/active", query=query, done="The membership is active.")
+    return form.send("PATCH", "/active", query=query, done="The membership is active.", undo="end")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")

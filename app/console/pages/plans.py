@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
 from uuid import UUID
 
 from flask import request, url_for
@@ -168,7 +169,8 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
             return {"flags": [*others, changed]}
         return {"flags": [changed if each is flag else each for each in others]}
 
-    return form.send("PATCH", body=body, preview="/preview", done=done)
+    undo = f"flags/{quote(key, safe='')}/edit" if key else ""
+    return form.send("PATCH", body=body, preview="/preview", done=done, undo=undo)
 
 
 def _flag(plan: api.Answer, key: str) -> Json:

@@ -100,7 +100,7 @@ def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         intro="The directory can change nothing any more. The people stay as they are.",
         submit="Delete",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id),
+        confirmation=partial(slug_of, tenant_id),
     )
     return form.send("DELETE", done="The connection was deleted.", to=_list(tenant_id))
 

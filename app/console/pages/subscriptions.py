@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from app.console import api
@@ -49,6 +50,6 @@ def cancel_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
         intro="The cancellation is recorded here. The billing provider is not called.",
         submit="Record the cancellation",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id),
+        confirmation=partial(slug_of, tenant_id),
     )
     return form.send("POST", "/cancel", done="The cancellation was recorded.")

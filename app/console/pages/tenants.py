@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
-from flask import url_for
+from flask import request, url_for
 
 from app.auth.permissions import Permission
 from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, choices, moment_field
+from app.console.forms import CONFIRMATION, Field, Form, Inputs, choices, moment_field
 from app.console.lists import Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import recent_changes, slug_of
@@ -58,6 +59,7 @@ PLAN_NAME = Field(
     ),
     is_required=True,
 )
+ASSIGNMENT = (PLAN_NAME, UNTIL, REASON)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 
@@ -141,7 +143,7 @@ def edit_tenant_metadata(tenant_id: UUID) -> Shown:
 def assign_plan(tenant_id: UUID) -> Shown:
     form = Form(
         "Assign a plan",
-        (PLAN_NAME, UNTIL, REASON),
+        ASSIGNMENT,
         row=f"{PATH}/{tenant_id}",
         intro=lambda: (
             "It takes precedence over every subscription until it ends or is withdrawn."
@@ -149,7 +151,21 @@ def assign_plan(tenant_id: UUID) -> Shown:
         ),
         submit="Assign the plan",
     )
-    return form.send("PUT", "/plan", done=_assigned)
+    if request.method != "POST":
+        form.values = _assigned_plan(tenant_id)
+    return form.send("PUT", "/plan", done=_assigned, undo=_assign_or_withdraw)
+
+
+def _assigned_plan(tenant_id: UUID) -> Json:
+    """The assigned plan, its end and its reason; no values without one."""
+    candidates = api.get(f"{PATH}/{tenant_id}/plan").data["candidates"]
+    found: Json = next((each for each in candidates if each["source"] == "assignment"), {})
+    return {one.name: found.get(one.name) for one in ASSIGNMENT}
+
+
+def _assign_or_withdraw(before: Inputs) -> str:
+    """The page that undoes an assignment: it assigns the former plan, or withdraws the only one."""
+    return "plan" if any(before.get("plan_name", ())) else "plan/withdraw"
 
 
 def _assigned(answer: api.Answer) -> str:
@@ -168,10 +184,13 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
         ),
         submit="Withdraw",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id),
+        confirmation=partial(slug_of, tenant_id),
         back=url_for("console.show_tenant", tenant_id=tenant_id),
+        undone_by=ASSIGNMENT,
     )
-    return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.")
+    if request.method != "POST":
+        form.values = _assigned_plan(tenant_id)
+    return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.", undo="plan")
 
 
 @form_page("/tenants/<uuid:tenant_id>/suspend")
@@ -183,9 +202,9 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id),
+        confirmation=partial(slug_of, tenant_id),
     )
-    return form.send("POST", "/suspend", done="The tenant is suspended.")
+    return form.send("POST", "/suspend", done="The tenant is suspended.", undo="activate")
 
 
 @form_page("/tenants/<uuid:tenant_id>/activate")
@@ -195,14 +214,14 @@ def activate_tenant(tenant_id: UUID) -> Shown:
         row=f"{PATH}/{tenant_id}",
         intro="The tenant's credentials are accepted again.",
         submit="Activate",
+        before={"reason": ["The activation was undone."]},
     )
-    query = {"is_active": True}
-    return form.send("PATCH", "/active", query=query, done="The tenant is active.")
+    done, query = "The tenant is active.", {"is_active": True}
+    return form.send("PATCH", "/active", query=query, done=done, undo="suspend")
 
 
 @form_page("/tenants/<uuid:tenant_id>/delete")
 def delete_tenant(tenant_id: UUID) -> Shown:
-    slug = slug_of(tenant_id)
     form = Form(
         "Delete the tenant",
         row=f"{PATH}/{tenant_id}",
@@ -210,9 +229,10 @@ def delete_tenant(tenant_id: UUID) -> Shown:
         " can be withdrawn.",
         submit="Delete the tenant",
         is_dangerous=True,
-        confirmation=slug,
+        confirmation=partial(slug_of, tenant_id),
     )
-    return form.send("DELETE", body={"slug": slug}, done="The tenant will be deleted.")
+    body = {"slug": request.form.get(CONFIRMATION, "").strip()}
+    return form.send("DELETE", body=body, done="The tenant will be deleted.", undo="restore")
 
 
 @form_page("/tenants/<uuid:tenant_id>/restore")
