@@ -99,7 +99,7 @@ ACTIONS: dict[str, Action] = {
     "edit_user_metadata": Action({"department": "Sales"}),
     "end_member": Action(),
     "end_override": Action(SLUG, is_platforms=True),
-    "erase_user": Action(SLUG),
+    "erase_user": Action({"form_confirmation": "member@example.com"}),
     "export_user": Action(),
     "order_fields": Action(),
     "remove_plan_flag": Action({"form_confirmation": "theme"}, is_platforms=True),
@@ -128,7 +128,7 @@ def world(app):
     """The world, whose user and membership are those of a member and not of the owner."""
     tenant = create_tenant(name="Acme", slug="acme")
     world = create_world(tenant)
-    user, membership, _ = create_member(tenant, "member")
+    user, membership, _ = create_member(tenant, "member", email="member@example.com")
     return world | {"user_id": user.id, "membership_id": membership.id}
 
 

@@ -15,7 +15,7 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
 from app.console.lists import STATE, Filter, list_rows
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import recent_history, slug_of
+from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
 FILTERS = (Filter("email", "E-mail address"), STATE)
@@ -91,7 +91,8 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         submit="Deactivate",
         is_dangerous=True,
     )
-    return form.send("PATCH", body={"is_active": False}, done="The user is deactivated.")
+    done = "The user is deactivated."
+    return form.send("PATCH", body={"is_active": False}, done=done, undo="activate")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/activate")
@@ -102,7 +103,8 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         intro="The person can use this tenant again, where the membership is active.",
         submit="Activate",
     )
-    return form.send("PATCH", body={"is_active": True}, done="The user is active.")
+    done = "The user is active."
+    return form.send("PATCH", body={"is_active": True}, done=done, undo="deactivate")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export")
@@ -120,15 +122,20 @@ def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase")
 def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
-    email = api.get_once(path).data["email"]
+
+    def who() -> str:
+        return api.get_once(path).data["email"] or str(user_id)
+
     form = Form(
         "Erase the user",
         row=path,
-        intro=f"The personal data of {email} in this tenant is deleted or redacted."
-        " This cannot be undone.",
+        intro=lambda: (
+            f"The personal data of {who()} in this tenant is deleted or redacted."
+            " This cannot be undone."
+        ),
         submit="Erase the user",
         is_dangerous=True,
-        confirmation=slug_of(tenant_id),
+        confirmation=who,
     )
     return form.send("DELETE", done="The user is deactivated, and is being erased.")
 
