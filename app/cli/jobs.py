@@ -21,6 +21,7 @@ from app.operations.scheduler import run_scheduler
 from app.surfaces.commands.output import print_rows
 from app.webhooks.deliveries.sender import run_sender
 
+log = logging.getLogger(__name__)
 jobs = OperationGroup("jobs", help="Run and inspect background work.")
 
 RUN = {"scheduler": run_scheduler, "sequencer": run_sequencer, "sender": run_sender}
@@ -46,6 +47,7 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
             if known.every and known.queue in chosen:
                 known.push_periodically()
         app = _logging_app()
+        log.info("worker_started", extra={"queues": chosen})
         make_worker(app, chosen).work(burst=burst, with_scheduler=True, logging_level="WARNING")
     except RedisError as fault:
         raise click.ClickException(f"Redis: {first_line(fault)}") from None

@@ -78,7 +78,7 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
 @flags.get("/overrides")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(OverrideQuerySchema, location="query")
-@flags.columns("id", "tenant.slug", "flag_key", "flag_value", "expires_at")
+@flags.columns("id", "tenant.slug", "flag_key", "flag_value", "expires_at", "reason")
 @flags.response(200, OverrideSchema(many=True), includes=INCLUDES)
 def list_overrides(query: dict[str, Json]) -> Page:
     """List feature flag overrides."""
@@ -89,7 +89,7 @@ def list_overrides(query: dict[str, Json]) -> Page:
 @requires(Permission.SUPERADMIN)
 @flags.arguments(FlagTenantQuerySchema, location="query")
 @flags.arguments(OverrideCreateSchema)
-@flags.columns("id", "flag_key", "flag_value", "expires_at")
+@flags.columns("id", "flag_key", "flag_value", "expires_at", "reason")
 @flags.response(201, OverrideSchema, includes=INCLUDES)
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:

@@ -25,20 +25,15 @@ from app.core.db.writes import Writes, insert_row, writes
 from app.core.errors import Invalid, NotFound, value_error
 from app.core.json_text import differs
 from app.plans.following import follow_plan
-from app.plans.models import PlanAssignment, PlanPreset
+from app.plans.models import PlanAssignment
 from app.tenants.models import Tenant
+from app.tenants.starting import LOCK_PRESET
 
 FIELDS = ("plan_name", "until", "reason")
 NOTICE = timedelta(days=3)  # between the announcement of an end and the end
 _table = PlanAssignment.__table__
 _of_tenant = PlanAssignment.tenant_id == bindparam("of_tenant_id")
 
-LOCK_PRESET = Statement(
-    "plan_presets.lock_name",
-    select(PlanPreset.id)
-    .where(PlanPreset.name == bindparam("name"))
-    .with_for_update(read=True, key_share=True),
-)
 UPDATE = Statement(
     "plan_assignments.update",
     update(_table)

@@ -20,9 +20,8 @@ from app.plans.models import PlanAssignment, PlanPreset
 
 log = logging.getLogger(__name__)
 
-REASON = "new tenant"
 LOCK_PRESET = Statement(
-    "plan_presets.lock_for_trial",
+    "plan_presets.lock_name",
     select(PlanPreset.id)
     .where(PlanPreset.name == bindparam("name"))
     .with_for_update(read=True, key_share=True),
@@ -42,7 +41,7 @@ def find_trial() -> dict[str, Any] | None:
         log.warning("new_tenant_plan_unknown", extra={"plan_name": plan_name})
         return None
     until = utcnow() + timedelta(days=days)
-    return {"plan_name": plan_name, "until": until, "reason": REASON}
+    return {"plan_name": plan_name, "until": until, "reason": "new tenant"}
 
 
 def start_trial(tenant_id: UUID, trial: dict[str, Any], *, into: Writes) -> None:

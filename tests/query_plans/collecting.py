@@ -102,6 +102,8 @@ INSERT INTO plan_assignments (tenant_id, plan_name, next_plan_name, until, reaso
     created_at)
 SELECT id, plan_name, 'former-' || id, now() + random() * interval '1 year', '', 'x', created_at
 FROM tenants;
+INSERT INTO tenant_notes (tenant_id, version, updated_at, updated_by, text)
+SELECT id, 1, now(), 'x', 'x' FROM tenants;
 INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
 SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), created_at,
     created_at + interval '1 month', 1, 0 FROM users;

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg2.errors import UniqueViolation
@@ -47,13 +47,6 @@ class Change:
         )
 
 
-class Versioned(Protocol):
-    """A row with a version, also of a table without an id."""
-
-    @property
-    def version(self) -> int: ...
-
-
 def get_row(model: type[R], row_id: UUID | str) -> R:
     """The row. Raises NotFound if the scope has no such row, or the id is not a UUID."""
     row: R = _found(model, row_id, "get")
@@ -88,7 +81,7 @@ def lock_with(
     return (found[0], found[1:]) if columns else (found, ())
 
 
-def check_precondition(row: Versioned) -> None:
+def check_precondition(row: Any) -> None:
     """Raise PreconditionFailed if the request has an ``If-Match`` without this row's version."""
     tags = current_transaction().precondition
     if tags is not None and not tags.contains(str(row.version)):

@@ -105,10 +105,7 @@ def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
 def list_endpoints(
     paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_failing: bool | None = None
 ) -> Page:
-    """One page of a tenant's endpoints (of all endpoints, for the platform).
-
-    ``is_failing``: only active ones whose attempts fail since the last success, or only others.
-    """
+    """One page of a tenant's endpoints (of all, for the platform); only failing ones, or others."""
     found = [] if is_failing is None else [Condition(IS_FAILING[is_failing], {})]
     return paginate(WebhookEndpoint, paging, *found, tenant_id=tenant_id)
 
