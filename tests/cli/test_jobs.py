@@ -25,7 +25,8 @@ class TestStats:
         indexes = rows[list(Queue).index(Queue.INDEXES)]
         assert (indexes["waiting"], indexes["delayed"]) == (1, 1)
 
-    def test_counts_what_a_worker_has_failed_with(self, app):
+    def test_counts_what_a_worker_has_failed_with(self, app, caplog):
+        caplog.set_level("INFO", logger="app.cli.jobs")
         runner = app.test_cli_runner()
         with app.app_context():
             JOBS[BUILD].push("no id", "b")
@@ -34,6 +35,7 @@ class TestStats:
         rows = json.loads(runner.invoke(args=["jobs", "stats", "--json"]).stdout)["queues"]
 
         assert worked.exit_code == 0
+        assert [one.getMessage() for one in caplog.records] == ["worker_started"]
         assert {row["name"]: row["failed"] for row in rows}["indexes"] == 1
 
 
