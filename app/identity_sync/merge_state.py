@@ -9,7 +9,8 @@ use the database.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from app.auth.permissions import Role
@@ -26,7 +27,6 @@ from app.identity_sync.events import (
 Place = list[Any]
 """Version, rank, event time, event id: compared in this order."""
 
-DEFAULT_ROLE = Role.MEMBER
 GRANT = "grant:"
 ATTRIBUTES: dict[type[IdentityEvent], tuple[str, ...]] = {
     OrganizationEvent: ("name", "slug"),
@@ -48,22 +48,13 @@ class State:
     ended: Place | None = None
     attributes: dict[str, tuple[Any, Place]] = field(default_factory=dict)
 
-    def copy(self) -> State:
-        """A copy that further merges into this state do not change."""
-        return replace(self, attributes=dict(self.attributes))
-
-    def as_json(self) -> dict[str, Any]:
-        """The state as :meth:`from_json` reads it."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> State:
-        """The state as it was stored."""
+        """The state that was stored by :func:`dataclasses.asdict`."""
         attributes = {name: (value, place) for name, (value, place) in stored["attributes"].items()}
         return cls(stored["place"], stored["exists"], stored["ended"], attributes)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute."""
         return self.attributes[name][0] if name in self.attributes else default
 
     def merge(self, event: IdentityEvent, event_id: str) -> bool:
@@ -131,20 +122,22 @@ def user_values(state: State) -> dict[str, Any] | None:
 
 
 def membership_values(
-    memberships: Iterable[State], user: State | None, roles: Mapping[str, str]
+    memberships: Iterable[State], user: State, roles: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """The values of the membership of a user in a tenant; None while none is known.
 
     ``memberships`` are all that the provider had for the two: the one that is active counts, else
     the newest. The deletion of the user ends a membership, even without an event of its own.
     """
-    known = [state for state in memberships if state.place is not None]
+    ended = user.ended or []
+    known = [
+        (state.exists and state.get("active", True) and ended <= state.place, state.place, state)
+        for state in memberships
+        if state.place is not None
+    ]
     if not known:
         return None
-    is_active, _, state = max(
-        ((_is_active(state, user), state.place or [], state) for state in known),
-        key=lambda entry: entry[:2],
-    )
+    is_active, _, state = max(known, key=itemgetter(0, 1))
     return {
         "role": role_of(state, roles).value,
         "is_active": is_active,
@@ -163,20 +156,6 @@ def role_of(state: State, roles: Mapping[str, str]) -> Role:
         after_the_end = state.ended is None or place > state.ended
         if name.startswith(GRANT) and grant["granted"] and after_the_end:
             names.append(grant["role"])
-    found = [role for name in names if (role := _own_role(name, roles)) is not None]
-    return max(found, key=lambda role: role.rank, default=DEFAULT_ROLE)
-
-
-def _own_role(name: str, roles: Mapping[str, str]) -> Role | None:
-    own = roles.get(name, name.removeprefix("org:"))
-    return Role(own) if own in list(Role) else None
-
-
-def _is_active(state: State, user: State | None) -> bool:
-    ended_with_user = (
-        user is not None
-        and user.ended is not None
-        and state.place is not None
-        and user.ended > state.place
-    )
-    return state.exists and state.get("active", True) and not ended_with_user
+    own = [roles.get(name, name.removeprefix("org:")) for name in names]
+    found = [Role(name) for name in own if name in list(Role)]
+    return max(found, key=lambda role: role.rank, default=Role.MEMBER)

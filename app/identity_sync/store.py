@@ -10,14 +10,68 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays
+from app.core.db.statements import Statement
+from app.core.db.writes import insert_arrays
 from app.identity_sync.merge_state import State
 from app.identity_sync.models import IdentityObject
-from app.identity_sync.statements import LOAD, LOCK, SAVE
+
+LOCK = Statement(
+    "identity_objects.lock",
+    """
+        SELECT
+            CASE WHEN shared THEN CAST(pg_advisory_xact_lock_shared(space, bucket) AS text)
+                ELSE CAST(pg_advisory_xact_lock(space, bucket) AS text) END,
+            ARRAY(
+                SELECT idp_org_id FROM deleted_organizations
+                WHERE idp_org_id = ANY (CAST(:organization_ids AS text[]))
+            ) AS deleted_organization_ids
+        FROM unnest(
+            CAST(:spaces AS integer[]), CAST(:buckets AS integer[]), CAST(:shared AS boolean[])
+        ) AS lock (space, bucket, shared)
+        """,
+)
+# The last part of the union: of an organization without a tenant, the memberships and their users.
+LOAD = Statement(
+    "identity_objects.load",
+    """
+        SELECT kind, object_id, is_waiting, state FROM identity_objects
+        WHERE source = :source AND (kind, object_id) IN (
+            SELECT * FROM unnest(CAST(:kinds AS text[]), CAST(:object_ids AS text[])) AS named
+            UNION
+            SELECT kind, object_id FROM identity_objects JOIN unnest(
+                CAST(:pair_organization_ids AS text[]), CAST(:pair_user_ids AS text[])
+            ) AS pair (organization_id, user_id) USING (organization_id, user_id)
+            WHERE source = :source
+            UNION
+            SELECT kind, object_id FROM identity_objects
+            WHERE source = :source AND user_id = ANY (CAST(:user_ids AS text[]))
+            UNION
+            SELECT wanted.* FROM identity_objects AS stored CROSS JOIN LATERAL (
+                VALUES (stored.kind, stored.object_id), ('user', stored.user_id)
+            ) AS wanted
+            WHERE source = :source AND organization_id = ANY (CAST(:organization_ids AS text[]))
+                AND NOT EXISTS (SELECT FROM tenants WHERE idp_org_id = stored.organization_id)
+        )
+        """,
+)
+_new = insert_arrays(IdentityObject.__table__)
+SAVE = Statement(
+    "identity_objects.save",
+    _new.on_conflict_do_update(
+        index_elements=["source", "kind", "object_id"],
+        set_={
+            column.name: column
+            for column in _new.excluded
+            if column.name not in ("source", "kind", "object_id", "created_at")
+        },
+    ),
+)
 
 
 class Kind(StrEnum):
@@ -59,8 +113,8 @@ class Objects:
         self.source = source
         self.before: dict[Key, State] = {}
         self.now: dict[Key, State] = {}
+        self.changed: set[Key] = set()  # what :meth:`save` writes
         self._waiting: set[Key] = set()
-        self._changed: set[Key] = set()
 
     def take(
         self,
@@ -78,21 +132,24 @@ class Objects:
         users = [Key(Kind.USER, pair.user_id) for pair in pairs]
         wanted = list(dict.fromkeys([*keys, *users]))
         deleted = self._lock(wanted, organization_ids)
-        organizations = _ids(keys, Kind.ORGANIZATION)
+        organizations = [key.object_id for key in keys if key.kind is Kind.ORGANIZATION]
         rows = LOAD.all(
             source=self.source,
             kinds=[key.kind.value for key in wanted],
             object_ids=[key.object_id for key in wanted],
             pair_organization_ids=[pair.organization_id for pair in pairs],
             pair_user_ids=[pair.user_id for pair in pairs],
-            user_ids=_ids(keys, Kind.USER),
+            user_ids=[key.object_id for key in keys if key.kind is Kind.USER],
             organization_ids=organizations,
         )
         for row in rows:
-            self._add(Key(Kind(row.kind), row.object_id), row)
+            key = Key(Kind(row.kind), row.object_id)
+            if row.is_waiting and key not in self.now:
+                self._waiting.add(key)
+            self._add(key, State.from_json(row.state))
         of_new = [pair for id_ in organizations for pair in self.pairs_of_organization(id_)]
         for key in [*wanted, *(Key(Kind.USER, pair.user_id) for pair in of_new)]:
-            self._add(key, None)
+            self._add(key, State())
         return deleted
 
     def connections(self) -> dict[Pair, list[Key]]:
@@ -107,10 +164,6 @@ class Objects:
         """What the loaded memberships of an organization connect."""
         return [pair for pair in self.connections() if pair.organization_id == organization_id]
 
-    def mark_changed(self, key: Key) -> None:
-        """Have :meth:`save` write the object."""
-        self._changed.add(key)
-
     def mark_waiting(self, pairs: Collection[Pair], waiting: Collection[Pair]) -> None:
         """Record which memberships of ``pairs`` wait, and which loaded users have no membership."""
         connections = self.connections()
@@ -124,8 +177,8 @@ class Objects:
 
     def save(self) -> None:
         """Write the objects that changed, by one statement."""
-        if self._changed:
-            SAVE.execute(**as_arrays([self._row(key) for key in sorted(self._changed)]))
+        if self.changed:
+            SAVE.execute(**as_arrays([self._row(key) for key in sorted(self.changed)]))
 
     def _lock(self, keys: Sequence[Key], organization_ids: Collection[str]) -> set[str]:
         is_shared = all(key.kind is not Kind.ORGANIZATION for key in keys)
@@ -155,35 +208,27 @@ class Objects:
             "user_id": pair.user_id if pair else None,
             "is_deleted": state.place is not None and not state.exists,
             "is_waiting": key in self._waiting,
-            "state": state.as_json(),
+            "state": asdict(state),
             "created_at": now,
             "updated_at": now,
         }
 
     def _set_waiting(self, key: Key, is_waiting: bool) -> None:
         if (key in self._waiting) is not is_waiting:
-            self._changed.add(key)
+            self.changed.add(key)
             self._waiting ^= {key}
 
     def _bucket(self, object_id: str) -> int:
         return zlib.crc32(f"{self.source} {object_id}".encode()) % BUCKETS
 
-    def _add(self, key: Key, row: IdentityObject | None) -> None:
-        """Take over a stored object; one that is loaded already stays as it is."""
-        if key in self.now:
-            return
-        state = State() if row is None else State.from_json(row.state)
-        self.before[key] = state
-        self.now[key] = state.copy()
-        if row is not None and row.is_waiting:
-            self._waiting.add(key)
+    def _add(self, key: Key, state: State) -> None:
+        """Take over an object's state; one that is loaded already stays as it is."""
+        if key not in self.now:
+            self.before[key] = state
+            self.now[key] = replace(state, attributes=dict(state.attributes))
 
 
 def pair_of(membership: State) -> Pair | None:
     """What a membership connects, once both are known."""
     organization_id, user_id = membership.get("organization_id"), membership.get("user_id")
     return Pair(organization_id, user_id) if organization_id and user_id else None
-
-
-def _ids(keys: Iterable[Key], kind: Kind) -> list[str]:
-    return [key.object_id for key in keys if key.kind is kind]

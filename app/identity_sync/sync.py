@@ -82,8 +82,7 @@ def apply(
     changed = [event for event in events if objects.now[key_of(event)].merge(event, event_id)]
     if not changed and not force:
         return Outcome(changed=False, waiting=False)
-    for event in changed:
-        objects.mark_changed(key_of(event))
+    objects.changed.update(map(key_of, changed))
     pairs = _affected_pairs(objects, events)
     waiting = write(
         objects,

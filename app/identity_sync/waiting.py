@@ -9,16 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Text, Uuid, bindparam, cast, func, select, tuple_
-
 from app.core.db.list_cursors import EPOCH, make_cursor, read_cursor
-from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, ListOrder, Page, Paging
 from app.core.db.statements import Statement
-from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Kind
-from app.tenants.models import Tenant
-from app.users.models import User
 
 NAME = "waiting identities"
 END = datetime(9999, 12, 31, tzinfo=UTC)
@@ -44,50 +38,32 @@ class Waiting(NamedTuple):
 
 def _statement(order: ListOrder) -> Statement:
     """One page; the id, which only orders and pages, is made of the object's key."""
-    table = IdentityObject.__table__.c
-    key = func.concat_ws(" ", table.source, table.kind, table.object_id)
-    place = table.created_at, cast(func.md5(key), Uuid)
-    last = tuple_(bindparam("last_moment", type_=Moment), bindparam("last_id", type_=Uuid))
-    is_ascending = order is ListOrder.OLDEST_FIRST
-    page = (
-        select(*table, place[1].label("id"))
-        .where(
-            table.is_waiting,
-            ~table.is_deleted,
-            table.created_at >= bindparam("since", type_=Moment),
-            table.created_at < bindparam("until", type_=Moment),
-            tuple_(*place) > last if is_ascending else tuple_(*place) < last,
-        )
-        .order_by(*(place if is_ascending else (column.desc() for column in place)))
-        .limit(bindparam("limit"))
-        .subquery("page")
-    )
-    person = IdentityObject.__table__.alias("person")
-    has_user = (
-        select(User.id)
-        .where(User.tenant_id == Tenant.id, User.idp_user_id == page.c.user_id)
-        .exists()
-    )
-    is_seen = person.c.state[("attributes", "seen")].is_not(None)
-    has_email = person.c.state[("attributes", "email")].is_not(None)
-    shown = page.c.created_at, page.c.id
+    sign, direction = (">", "") if order is ListOrder.OLDEST_FIRST else ("<", "DESC")
     return Statement(
         "identity_objects.list_waiting",
-        select(
-            *(page.c[name] for name in Waiting._fields[:-1]),
-            Tenant.id.is_not(None).label("has_organization"),
-            (has_user | func.coalesce(is_seen | has_email, False)).label("has_user"),
-            cast(page.c.state["place"].as_string(), Text).is_not(None).label("has_membership"),
+        f"""
+        WITH page AS (
+            SELECT * FROM identity_objects CROSS JOIN LATERAL (
+                SELECT CAST(md5(concat_ws(' ', source, kind, object_id)) AS uuid) AS id
+            ) AS named
+            WHERE is_waiting AND NOT is_deleted
+                AND created_at >= :since AND created_at < :until
+                AND (created_at, id) {sign} (:last_moment, CAST(:last_id AS uuid))
+            ORDER BY created_at {direction}, id {direction} LIMIT :limit
         )
-        .select_from(page)
-        .outerjoin(Tenant, Tenant.idp_org_id == page.c.organization_id)
-        .outerjoin(
-            person,
-            (person.c.source == page.c.source)
-            & (person.c.kind == Kind.USER.value)
-            & (person.c.object_id == page.c.user_id),
-        )
-        .order_by(*(shown if is_ascending else (column.desc() for column in shown))),
+        SELECT page.id, page.created_at, page.source, page.kind, page.object_id,
+            page.organization_id, page.user_id, tenants.id IS NOT NULL AS has_organization,
+            coalesce(person.state -> 'attributes' -> 'seen' IS NOT NULL
+                OR person.state -> 'attributes' -> 'email' IS NOT NULL, false)
+                OR EXISTS (SELECT FROM users WHERE users.tenant_id = tenants.id
+                    AND users.idp_user_id = page.user_id) AS has_user,
+            page.state ->> 'place' IS NOT NULL AS has_membership
+        FROM page
+        LEFT JOIN tenants ON tenants.idp_org_id = page.organization_id
+        LEFT JOIN identity_objects AS person ON person.source = page.source
+            AND person.kind = 'user' AND person.object_id = page.user_id
+        ORDER BY page.created_at {direction}, page.id {direction}
+        """,  # noqa: S608
     )
 
 
@@ -103,7 +79,7 @@ def list_waiting(paging: Paging = FIRST_PAGE) -> Page:
         since=paging.created_after or EPOCH,
         until=paging.created_before or END,
         last_moment=moment,
-        last_id=id_,
+        last_id=str(id_),
     )
     items = [_waiting(row) for row in rows[: paging.limit]]
     has_more = len(rows) > len(items)

@@ -98,7 +98,7 @@ class Writes:
         parts: defaultdict[Part, list[Values]] = defaultdict(list)
         for tables, row in self._rows:
             for table in tables:
-                parts[_insert, table].append(row)
+                parts[insert_arrays, table].append(row)
         for table, keys in self._keys.items():
             for key, is_added in keys.items():
                 row = dict(zip(table.columns.keys(), key, strict=True))
@@ -159,14 +159,15 @@ def _insert_many(*parts: Part) -> Statement[object]:
     return Statement(f"{tables}.insert_many", last.add_cte(*(each.cte() for each in others)))
 
 
-def _insert(table: Table, prefix: str) -> Insert:
+def insert_arrays(table: Table, prefix: str = "") -> Insert:
+    """An INSERT of rows whose columns are sent as arrays, see :func:`rows_from_arrays`."""
     names = [column.name for column in _written(table)]
     new = rows_from_arrays(table, names, prefix=prefix)
     return insert(table).from_select(names, new, include_defaults=False)
 
 
 def _insert_missing(table: Table, prefix: str) -> Insert:
-    return _insert(table, prefix).on_conflict_do_nothing()
+    return insert_arrays(table, prefix).on_conflict_do_nothing()
 
 
 def _delete_keys(table: Table, prefix: str) -> Delete:
