@@ -8,43 +8,29 @@ from itertools import groupby
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, case, func
-from sqlalchemy.dialects.postgresql import insert
-from uuid_utils.compat import uuid7
 
 from app.audit.service import announce
 from app.core.actors import SYSTEM_EMAIL
-from app.core.clock import utcnow
-from app.core.db.bulk import as_arrays, rows_from_arrays
+from app.core.db.bulk import as_arrays
 from app.core.db.list_conditions import Condition, between
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.statements import Statement
-from app.core.db.writes import writes
+from app.core.db.writes import insert_arrays, with_defaults, writes
 from app.emails import suppressions
 from app.emails.events import STATES, EmailEvent, EmailKind
 from app.emails.models import EmailEventRecord, EmailMessage
-from app.emails.suppressions import MAX_KEY, Said, normalized
+from app.emails.suppressions import MAX_KEY, normalized
 from app.search import writer as terms
 from app.search.models import EntityType
 
 ANNOUNCED = {EmailKind.BOUNCED: "email.bounced", EmailKind.COMPLAINED: "email.complained"}
-EVENT_COLUMNS = tuple(EmailEventRecord.__table__.columns.keys())
 ADD_EVENTS = Statement(
     "email_events.add",
-    insert(EmailEventRecord.__table__)
-    .from_select(
-        EVENT_COLUMNS,
-        rows_from_arrays(EmailEventRecord.__table__, EVENT_COLUMNS),
-        include_defaults=False,
-    )
+    insert_arrays(EmailEventRecord.__table__)
     .on_conflict_do_nothing(index_elements=["webhook_event_id", "ordinal"])
     .returning(EmailEventRecord.ordinal),
 )
-MESSAGE_COLUMNS = tuple(EmailMessage.__table__.columns.keys())
-_new = insert(EmailMessage).from_select(
-    MESSAGE_COLUMNS,
-    rows_from_arrays(EmailMessage.__table__, MESSAGE_COLUMNS),
-    include_defaults=False,
-)
+_new = insert_arrays(EmailMessage.__table__)
 _said = _new.excluded
 _rises = _said.rank > EmailMessage.rank
 _same = _said.rank == EmailMessage.rank
@@ -96,15 +82,10 @@ def record(
     ]
     stored = ADD_TO_MESSAGES.all(**as_arrays(messages)) if messages else []
     new_ids = {message["id"] for message in messages}
-    changes = [
-        Said(normalized(event.recipient), change, event.occurred_at)
-        for event in new
-        for change in event.suppressions
-    ]
     with writes() as w:
         new_rows = (row for row in stored if row.id in new_ids)
         terms.add(EntityType.EMAIL_MESSAGE, *new_rows, into=w)
-        suppressions.record_changes(changes, source=source, into=w)
+        suppressions.record_changes(new, source=source, into=w)
         for (place, event), row in zip(numbered, rows, strict=True):
             if place in added and event.kind in ANNOUNCED:
                 announce(ANNOUNCED[event.kind], row, actor=SYSTEM_EMAIL, into=w)
@@ -150,9 +131,7 @@ def list_messages(
 def _event_values(
     event: EmailEvent, source: str, webhook_event_id: UUID, ordinal: int
 ) -> dict[str, object]:
-    return {
-        "id": uuid7(),
-        "created_at": utcnow(),
+    values = {
         "webhook_event_id": webhook_event_id,
         "ordinal": ordinal,
         "source": source,
@@ -167,6 +146,7 @@ def _event_values(
         "tags": list(event.tags),
         "metadata": dict(event.metadata),
     }
+    return with_defaults(EmailEventRecord.__table__, values)
 
 
 def _message_key(event: EmailEvent) -> tuple[str, str]:
@@ -183,12 +163,7 @@ def _message_values(
         [event.occurred_at for event in events if event.kind is kind]
         for kind in (EmailKind.OPENED, EmailKind.CLICKED)
     )
-    now = utcnow()
-    return {
-        "id": uuid7(),
-        "created_at": now,
-        "updated_at": now,
-        "version": 1,
+    values = {
         "source": source,
         "message_id": message_id,
         "address": address,
@@ -200,6 +175,7 @@ def _message_values(
         "first_opened_at": min(opened, default=None),
         "first_clicked_at": min(clicked, default=None),
     }
+    return with_defaults(EmailMessage.__table__, values)
 
 
 def _rank(event: EmailEvent) -> int:

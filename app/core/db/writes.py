@@ -65,13 +65,9 @@ class Writes:
     def insert_into(self, models: Iterable[type[Model]], values: Values) -> Values:
         """Add one row to each table. Columns of the same name get the same value."""
         tables = tuple(model.__table__ for model in models)
-        row = dict(values)
+        row = values
         for table in tables:
-            for column in table.columns:
-                if column.name == "updated_at" and "created_at" in row:
-                    row.setdefault("updated_at", row["created_at"])
-                elif column.name not in row:
-                    row[column.name] = _default(column)
+            row = with_defaults(table, row)
         self._rows.append((tables, row))
         return row
 
@@ -125,6 +121,17 @@ def writes(into: Writes | None = None) -> Iterator[Writes]:
     yield w
     if into is None:
         w.send()
+
+
+def with_defaults(table: Table, values: Values) -> dict[str, object]:
+    """The values of a new row, with the defaults of the columns that have none."""
+    row = dict(values)
+    for column in table.columns:
+        if column.name == "updated_at" and "created_at" in row:
+            row.setdefault("updated_at", row["created_at"])
+        elif column.name not in row:
+            row[column.name] = _default(column)
+    return row
 
 
 def _default(column: Column[object]) -> object:
