@@ -78,25 +78,6 @@ CLAIM_NEXT = Statement(
     )
     .returning(*EVENTS.c, *tenancy.ENTER_PLATFORM),
 )
-SET_STATUS = Statement(
-    "webhook_events.set_status",
-    update(EVENTS)
-    .where(EVENTS.c.id == bindparam("event_id"))
-    .values(status=bindparam("status"), detail=bindparam("detail")),
-)
-PUT_BACK = Statement(
-    "webhook_events.put_back",
-    update(EVENTS)
-    .where(EVENTS.c.id == bindparam("event_id"))
-    .values(
-        status=Status.PENDING.value,
-        detail=bindparam("detail"),
-        applied_parts=bindparam("applied_parts"),
-        attempts=EVENTS.c.attempts - 1,
-        next_attempt_at=bindparam("now"),
-        processed_at=None,
-    ),
-)
 LOCK_PENDING = Statement(
     "webhook_events.lock_pending",
     select(WebhookEvent).where(IS_PENDING, EVENTS.c.id == bindparam("id")).with_for_update(),
@@ -212,7 +193,7 @@ def _apply(event: WebhookEvent) -> None:
     except (UniqueViolation, Conflict) as raced:
         raise RowChanged("webhook_events") from raced
     if status is not Status.PENDING and (detail or status is not Status.SUCCEEDED):
-        SET_STATUS.execute(event_id=event.id, status=status.value, detail=detail)
+        update_row(WebhookEvent, event, {"status": status.value, "detail": detail})
     log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
 
 
@@ -229,8 +210,16 @@ def _handle(event: WebhookEvent) -> tuple[Status, str]:
     end = event.applied_parts + SLICE
     status, detail = _apply_slice(event, parts[event.applied_parts : end])
     if end < len(parts):
-        status, detail = Status.PENDING, f"{end} of {len(parts)} parts are applied"
-        PUT_BACK.execute(event_id=event.id, detail=detail, applied_parts=end, now=utcnow())
+        status = Status.PENDING
+        values = {
+            "status": status.value,
+            "detail": f"{end} of {len(parts)} parts are applied",
+            "applied_parts": end,
+            "attempts": event.attempts - 1,
+            "next_attempt_at": utcnow(),
+            "processed_at": None,
+        }
+        update_row(WebhookEvent, event, values)
     return status, detail
 
 

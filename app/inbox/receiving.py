@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, cast, or_, select
+from sqlalchemy import ARRAY, Text, any_, bindparam, cast, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from uuid_utils.compat import uuid7
 
@@ -70,16 +70,11 @@ FIND_STORED = Statement(
     select(
         WebhookEvent.id, WebhookEvent.external_id, WebhookEvent.replay_key, WebhookEvent.status
     ).where(
+        WebhookEvent.source == bindparam("source"),
         or_(
-            and_(
-                WebhookEvent.source == bindparam("source"),
-                WebhookEvent.external_id == any_(bindparam("external_ids", type_=ARRAY(Text))),
-            ),
-            and_(
-                WebhookEvent.source == bindparam("source"),
-                WebhookEvent.replay_key == bindparam("replay_key", type_=Text),
-            ),
-        )
+            WebhookEvent.external_id == any_(bindparam("external_ids", type_=ARRAY(Text))),
+            WebhookEvent.replay_key == bindparam("replay_key", type_=Text),
+        ),
     ),
 )
 

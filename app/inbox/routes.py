@@ -88,9 +88,7 @@ def receive_email_event() -> Response:
 @events.response(200, WebhookEventSchema(many=True))
 def list_webhook_events(query: dict[str, Any]) -> Page:
     """List webhook events."""
-    columns = {"source": "source", "type": "event_type", "status": "status"}
-    filters = {columns[name]: query.pop(name) for name in columns if name in query}
-    return service.list_events(query["paging"], filters=filters)
+    return service.list_events(**query)
 
 
 @events.post("/replay-failed")

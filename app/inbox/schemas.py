@@ -87,7 +87,7 @@ class ReplayQuerySchema(Schema):
 
     examples = EXAMPLES
 
-    source = Str(metadata={"description": "Only events of this provider."})
+    source = Str(description="Only events of this provider.")
 
 
 class ReplaySchema(Schema):
@@ -107,8 +107,6 @@ class WebhookEventQuerySchema(PageQuerySchema):
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    source = Str(
-        metadata={"description": "Only events of this provider, such as `workos` or `sendgrid`."}
-    )
-    type = Str(metadata={"description": "Only events with this name of the provider's."})
-    status = Choice(Status, metadata={"description": "Only events in this status."})
+    source = Str(description="Only events of this provider, such as `workos` or `sendgrid`.")
+    type = Str(attribute="event_type", description="Only events with this name of the provider's.")
+    status = Choice(Status, description="Only events in this status.")

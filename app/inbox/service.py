@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
 from sqlalchemy import Text, bindparam, func, or_, select
@@ -61,11 +60,9 @@ class PayloadForgotten(Conflict):
     detail = "Only the digest of this event is kept, so it cannot be replayed; let the provider send it again."
 
 
-def list_events(
-    paging: Paging = FIRST_PAGE, *, filters: Mapping[str, object] | None = None
-) -> Page:
-    """One page of events, without body and headers; ``filters`` are values of columns."""
-    return paginate(WebhookEvent, paging, equal=filters, without=LARGE)
+def list_events(paging: Paging = FIRST_PAGE, **equal: str) -> Page:
+    """One page of events, without body and headers; ``equal`` are values of columns."""
+    return paginate(WebhookEvent, paging, equal=equal, without=LARGE)
 
 
 def get_event(event_id: str) -> WebhookEvent:

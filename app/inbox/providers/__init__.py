@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
 
 from app.inbox.providers import (
     auth0,
@@ -35,26 +34,24 @@ PATHS = {
     Receiver.IDENTITY: "/webhooks/idp",
     Receiver.EMAIL: "/v1/app-communications/webhooks/emailprovider",
 }
-PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = MappingProxyType(
-    {
-        Receiver.IDENTITY: (
-            auth0.PROVIDER,
-            stytch.PROVIDER,
-            logto.PROVIDER,
-            workos.PROVIDER,
-            clerk.PROVIDER,
-            generic.PROVIDER,
-        ),
-        Receiver.EMAIL: (
-            sendgrid.PROVIDER,
-            mailgun.PROVIDER,
-            postmark.PROVIDER,
-            ses.PROVIDER,
-            resend.PROVIDER,
-            generic_email.PROVIDER,
-        ),
-    }
-)
+PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = {
+    Receiver.IDENTITY: (
+        auth0.PROVIDER,
+        stytch.PROVIDER,
+        logto.PROVIDER,
+        workos.PROVIDER,
+        clerk.PROVIDER,
+        generic.PROVIDER,
+    ),
+    Receiver.EMAIL: (
+        sendgrid.PROVIDER,
+        mailgun.PROVIDER,
+        postmark.PROVIDER,
+        ses.PROVIDER,
+        resend.PROVIDER,
+        generic_email.PROVIDER,
+    ),
+}
 _BY_NAME = {provider.name: provider for group in PROVIDERS.values() for provider in group}
 
 

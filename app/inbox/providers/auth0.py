@@ -6,6 +6,8 @@ of a member has its own events.
 
 from __future__ import annotations
 
+from typing import Any
+
 from app.identity_sync.events import (
     Change,
     IdentityEvent,
@@ -27,14 +29,12 @@ def adapt(body: bytes) -> list[IdentityEvent]:
             return [_user(event, Change(change))]
         case ["organization", "created" | "updated" | "deleted" as change]:
             return [_organization(event, Change(change))]
-        case ["organization", "member", "added"]:
-            return [_membership(event, Change.CREATED)]
-        case ["organization", "member", "deleted"]:
-            return [_membership(event, Change.DELETED)]
-        case ["organization", "member", "role", "assigned"]:
-            return [_role_grant(event, Change.CREATED)]
-        case ["organization", "member", "role", "deleted"]:
-            return [_role_grant(event, Change.DELETED)]
+        case ["organization", "member", "added" | "deleted" as change]:
+            return [MembershipEvent(**_member(event, change))]
+        case ["organization", "member", "role", "assigned" | "deleted" as change]:
+            role = event.at("data", "object", "role")
+            role_id, name = role.identifier("id"), role.identifier("name")
+            return [RoleGrantEvent(**_member(event, change), role_id=role_id, role=name)]
         case _:
             raise Unwanted("not about a user, an organization or a member")
 
@@ -72,32 +72,18 @@ def _organization(event: Document, change: Change) -> OrganizationEvent:
     )
 
 
-def _membership(event: Document, change: Change) -> MembershipEvent:
+def _member(event: Document, change: str) -> dict[str, Any]:
+    """What the events of a membership and of its roles say."""
     member = event.at("data", "object")
     organization_id = member.identifier("organization", "id")
     user_id = member.identifier("user", "user_id")
-    return MembershipEvent(
-        object_id=membership_key(organization_id, user_id),
-        change=change,
-        occurred_at=event.moment("time"),
-        organization_id=organization_id,
-        user_id=user_id,
-    )
-
-
-def _role_grant(event: Document, change: Change) -> RoleGrantEvent:
-    member = event.at("data", "object")
-    organization_id = member.identifier("organization", "id")
-    user_id = member.identifier("user", "user_id")
-    return RoleGrantEvent(
-        object_id=membership_key(organization_id, user_id),
-        change=change,
-        occurred_at=event.moment("time"),
-        organization_id=organization_id,
-        user_id=user_id,
-        role_id=member.identifier("role", "id"),
-        role=member.identifier("role", "name"),
-    )
+    return {
+        "object_id": membership_key(organization_id, user_id),
+        "change": Change.DELETED if change == "deleted" else Change.CREATED,
+        "occurred_at": event.moment("time"),
+        "organization_id": organization_id,
+        "user_id": user_id,
+    }
 
 
 PROVIDER = Provider(

@@ -6,7 +6,6 @@ import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
@@ -112,42 +111,38 @@ def _authorization(provider: str, scheme: str, value: Value) -> Preset:
     return Preset(verifiers.static_credential, value, provider, options)
 
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        "standard_webhooks": _svix(None),
-        "svix": _svix(None),
-        "clerk": _svix("clerk", ("svix",)),  # as Clerk's own library
-        "stytch": _svix("stytch"),
-        "resend": _svix("resend"),
-        "workos": Preset(
-            verifiers.timestamped_hmac,
-            _SECRET,
-            "workos",
-            {"header": "workos-signature", "tolerance": 180, "per_second": 1000},
-        ),
-        "stripe": Preset(
-            verifiers.timestamped_hmac,
-            _SECRET,
-            None,
-            {"header": "stripe-signature", "tolerance": 300},
-        ),
-        "github": Preset(
-            verifiers.body_hmac,
-            _SECRET,
-            None,
-            {"header": "x-hub-signature-256", "prefix": "sha256="},
-        ),
-        "logto": Preset(
-            verifiers.body_hmac, _SECRET, "logto", {"header": "logto-signature-sha-256"}
-        ),
-        "sendgrid": Preset(verifiers.sendgrid_ecdsa, _P256_KEY, "sendgrid", {"tolerance": None}),
-        "mailgun": Preset(
-            verifiers.mailgun, _SECRET, "mailgun", {"tolerance": 900}, MAX_BODY_WITH_SIGNATURE
-        ),
-        "ses": Preset(aws_sns, _TOPIC, "ses", {"tolerance": HOUR}, MAX_BODY_WITH_SIGNATURE),
-        "postmark": _authorization("postmark", "basic", _USER_AND_PASSWORD),
-        "auth0": _authorization("auth0", "bearer", _SECRET),
-        "auth0_basic": _authorization("auth0", "basic", _USER_AND_PASSWORD),
-        "auth0_header": Preset(verifiers.static_credential, _HEADER_AND_VALUE, "auth0"),
-    }
-)
+PRESETS: Mapping[str, Preset] = {
+    "standard_webhooks": _svix(None),
+    "svix": _svix(None),
+    "clerk": _svix("clerk", ("svix",)),  # as Clerk's own library
+    "stytch": _svix("stytch"),
+    "resend": _svix("resend"),
+    "workos": Preset(
+        verifiers.timestamped_hmac,
+        _SECRET,
+        "workos",
+        {"header": "workos-signature", "tolerance": 180, "per_second": 1000},
+    ),
+    "stripe": Preset(
+        verifiers.timestamped_hmac,
+        _SECRET,
+        None,
+        {"header": "stripe-signature", "tolerance": 300},
+    ),
+    "github": Preset(
+        verifiers.body_hmac,
+        _SECRET,
+        None,
+        {"header": "x-hub-signature-256", "prefix": "sha256="},
+    ),
+    "logto": Preset(verifiers.body_hmac, _SECRET, "logto", {"header": "logto-signature-sha-256"}),
+    "sendgrid": Preset(verifiers.sendgrid_ecdsa, _P256_KEY, "sendgrid", {"tolerance": None}),
+    "mailgun": Preset(
+        verifiers.mailgun, _SECRET, "mailgun", {"tolerance": 900}, MAX_BODY_WITH_SIGNATURE
+    ),
+    "ses": Preset(aws_sns, _TOPIC, "ses", {"tolerance": HOUR}, MAX_BODY_WITH_SIGNATURE),
+    "postmark": _authorization("postmark", "basic", _USER_AND_PASSWORD),
+    "auth0": _authorization("auth0", "bearer", _SECRET),
+    "auth0_basic": _authorization("auth0", "basic", _USER_AND_PASSWORD),
+    "auth0_header": Preset(verifiers.static_credential, _HEADER_AND_VALUE, "auth0"),
+}

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import uniform
@@ -31,18 +31,7 @@ TIMEOUT = 15.0  # seconds of one attempt
 MAX_BODY = 2_048  # characters of an answer that are stored
 GONE = 410
 MINUTE, HOUR = 60, 3600
-WAITS = (
-    0,
-    5,
-    5 * MINUTE,
-    30 * MINUTE,
-    2 * HOUR,
-    5 * HOUR,
-    10 * HOUR,
-    14 * HOUR,
-    20 * HOUR,
-    24 * HOUR,
-)
+WAITS = (0, 5, 5 * MINUTE, 30 * MINUTE, *(HOUR * hours for hours in (2, 5, 10, 14, 20, 24)))
 """Seconds before each attempt; the first is made at once."""
 JITTER = 0.2  # of a wait, in both directions
 EVENT = EventSchema()
@@ -114,7 +103,7 @@ def attempt(work: Work) -> Result:
         fields = {"endpoint_id": str(delivery.endpoint_id), "attempt": delivery.attempts}
         outcome = {"status": result.code, "reason": result.error, "duration_ms": milliseconds}
         log.info("webhook_attempt", extra={**fields, **outcome})
-        return Result(**{**vars(result), "milliseconds": milliseconds})
+        return replace(result, milliseconds=milliseconds)
 
 
 def _send(work: Work) -> Result:

@@ -25,32 +25,20 @@ class Undecryptable(Exception):
 
 def encrypt(text: str) -> str:
     """The text, encrypted with the first key; raises SecretsKeyMissing."""
-    return _keys().encrypt(text.encode()).decode()
+    return keys().encrypt(text.encode()).decode()
 
 
 def decrypt(encrypted: str) -> str:
     """The text that was encrypted; raises SecretsKeyMissing and Undecryptable."""
     try:
-        return _keys().decrypt(encrypted).decode()
+        return keys().decrypt(encrypted).decode()
     except InvalidToken:
         raise Undecryptable("no key of SECRETS_KEY decrypts this secret") from None
 
 
-def reencrypt(encrypted: str) -> str:
-    """The secret encrypted with the first key; raises SecretsKeyMissing and Undecryptable."""
-    try:
-        return _keys().rotate(encrypted).decode()
-    except InvalidToken:
-        raise Undecryptable("no key of SECRETS_KEY decrypts this secret") from None
-
-
-def check_key() -> None:
-    """Raise SecretsKeyMissing where ``SECRETS_KEY`` is not set."""
-    _keys()
-
-
-def _keys() -> MultiFernet:
-    keys = current_config().secrets_key
-    if not keys:
+def keys() -> MultiFernet:
+    """The keys of ``SECRETS_KEY``; raises SecretsKeyMissing where it is not set."""
+    configured = current_config().secrets_key
+    if not configured:
         raise SecretsKeyMissing
-    return MultiFernet([Fernet(key) for key in keys])
+    return MultiFernet([Fernet(key) for key in configured])

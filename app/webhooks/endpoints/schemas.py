@@ -76,8 +76,7 @@ class Headers(JsonObject):
 
     def from_json(self, value: object) -> dict[str, Json]:
         headers: dict[str, Json] = super().from_json(value)
-        found = list(_header_errors(headers))
-        if found:
+        if found := list(_header_errors(headers)):
             raise Invalid(*found)
         return headers
 
@@ -164,12 +163,7 @@ class WebhookEndpointUpdateSchema(Documented):
     types = TypePatterns(TypePattern(), metadata=TYPES)
     description = Str(max_length=1_000)
     headers = Headers(description="Sent with each delivery. Stored encrypted and never shown.")
-    rate_limit = Int(
-        ge=1,
-        le=MAX_RATE,
-        nullable=True,
-        description="The most attempts in a second; null for no limit.",
-    )
+    rate_limit = Int(ge=1, le=MAX_RATE, nullable=True)
     is_active = Bool(
         description="Events that come while it is false are not delivered, until they are"
         " recovered; deliveries that wait are kept."
@@ -181,11 +175,7 @@ class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
 
     url = Url(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
     types = TypePatterns(TypePattern(), required=True, metadata=TYPES)
-    signing = Choice(
-        Signing,
-        load_default=Signing.V1,
-        description="`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519.",
-    )
+    signing = Choice(Signing, load_default=Signing.V1)
 
 
 class WebhookEndpointQuerySchema(PageQuerySchema):

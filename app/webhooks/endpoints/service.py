@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import bindparam, func, select, text, update
 
 from app.audit.outbox import types_of
@@ -33,11 +37,11 @@ from app.webhooks.endpoints.models import (
     WebhookEndpoint,
     WebhookEndpointState,
 )
-from app.webhooks.endpoints.signing_keys import new_key
 
 MAX_ENDPOINTS = 20  # of a tenant, and of the platform
 OLD_SECRET_HOURS = 24
 MAX_OLD_SECRETS = 4
+SECRET_BYTES = 32
 
 LOCK_PLATFORM = Statement(
     "webhook_endpoints.lock_platform", select(func.pg_advisory_xact_lock(7_021_118))
@@ -46,47 +50,16 @@ COUNT = Statement(
     "webhook_endpoints.count",
     select(func.count()).where(WebhookEndpoint.tenant_id == bindparam("tenant_id")),
 )
-_OF_ENDPOINT = (
-    WebhookEndpointState.tenant_id == bindparam("of_tenant_id"),
-    WebhookEndpointState.endpoint_id == bindparam("of_endpoint_id"),
-)
 _failing = WebhookEndpoint.is_active & text(
     "EXISTS (SELECT FROM webhook_endpoint_states s WHERE s.failing_since IS NOT NULL"
     " AND s.tenant_id = webhook_endpoints.tenant_id AND s.endpoint_id = webhook_endpoints.id)"
 )
 IS_FAILING = {True: _failing, False: ~_failing}
-SET_HEADERS = Statement(
-    "webhook_endpoint_states.set_headers",
-    update(WebhookEndpointState).where(*_OF_ENDPOINT).values(headers=bindparam("new_headers")),
-)
-SET_SECRET = Statement(
-    "webhook_endpoint_states.set_secret",
-    update(WebhookEndpointState)
-    .where(*_OF_ENDPOINT)
-    .values(secret=bindparam("new_secret"), old_secret=bindparam("new_old_secret")),
-)
-GET_STATE = Statement(
-    "webhook_endpoint_states.get", select(WebhookEndpointState).where(*_OF_ENDPOINT)
-)
-FORGET_FAILURES = Statement(
-    "webhook_endpoint_states.forget_failures",
-    update(WebhookEndpointState).where(*_OF_ENDPOINT).values(failing_since=None),
-)
 LOCK_STATES = Statement(
     "webhook_endpoint_states.lock_all",
     select(WebhookEndpointState)
     .order_by(WebhookEndpointState.tenant_id, WebhookEndpointState.endpoint_id)
     .with_for_update(),
-)
-SET_ENCRYPTED = Statement(
-    "webhook_endpoint_states.set_encrypted",
-    update(WebhookEndpointState)
-    .where(*_OF_ENDPOINT)
-    .values(
-        secret=bindparam("new_secret"),
-        old_secret=bindparam("new_old_secret"),
-        headers=bindparam("new_headers"),
-    ),
 )
 
 
@@ -128,7 +101,7 @@ def create(
     SecretsKeyMissing, NotFound for an unknown tenant, TooManyEndpoints, and Invalid for types that
     the tenant has no events of.
     """
-    encryption.check_key()
+    encryption.keys()
     if tenant_id is not None:  # the lock lets no other request add an endpoint
         queries.lock_with(Tenant, queries.visible_id(tenant_id))
     else:
@@ -137,7 +110,7 @@ def create(
     _check_types(types, owner)
     if COUNT.scalar(tenant_id=owner) >= MAX_ENDPOINTS:
         raise TooManyEndpoints
-    key = new_key(signing)
+    secret, public_key = _new_key(signing)
     values = {
         "tenant_id": owner,
         "url": url,
@@ -146,7 +119,7 @@ def create(
         "header_names": sorted(headers or {}),
         "rate_limit": rate_limit,
         "signing": signing.value,
-        "public_key": key.public_key,
+        "public_key": public_key,
         "is_active": is_active,
         "created_by_user_id": actor.id,
         "updated_by_user_id": actor.id,
@@ -155,12 +128,12 @@ def create(
     state = {
         "tenant_id": owner,
         "endpoint_id": endpoint.id,
-        "secret": encryption.encrypt(key.secret),
+        "secret": encryption.encrypt(secret),
         "headers": _encrypted(headers),
     }
     insert_row(WebhookEndpointState, state)
     record_creation("webhook_endpoint.created", endpoint, actor=actor)
-    return endpoint, _shown(endpoint, key.secret)
+    return endpoint, _shown(endpoint, secret)
 
 
 def update_endpoint(
@@ -179,11 +152,11 @@ def update_endpoint(
     if "headers" in values:
         changed["header_names"] = sorted(values["headers"])
     _check_types(changed.get("types", ()), endpoint.tenant_id)
-    key = _key(endpoint)
+    key = {"tenant_id": endpoint.tenant_id, "endpoint_id": endpoint.id}
     if "headers" in values:
-        SET_HEADERS.execute(**key, new_headers=_encrypted(values["headers"]))
+        _set_state(**key, headers=_encrypted(values["headers"]))
     if changed.get("is_active") and not endpoint.is_active:
-        FORGET_FAILURES.execute(**key)
+        _set_state(**key, failing_since=None)
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, changed, actor_id=actor.id)
     if change is None and values.get("headers"):
         change = Change({}, {"headers": "changed"})  # nobody may read their values
@@ -205,24 +178,22 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
     Returns what :func:`create` does. Raises NotFound and SecretsKeyMissing.
     """
     endpoint = lock_endpoint(endpoint_id)
-    key = new_key(Signing(endpoint.signing))
+    secret, public_key = _new_key(Signing(endpoint.signing))
     until = utcnow() + timedelta(hours=OLD_SECRET_HOURS)
-    state = GET_STATE.one(**_key(endpoint))
+    key = {"tenant_id": endpoint.tenant_id, "endpoint_id": endpoint.id}
+    state: Any = queries.find_row(WebhookEndpointState, **key)
     try:
         old = {encryption.decrypt(state.secret): until.timestamp(), **old_secrets(endpoint, state)}
     except encryption.Undecryptable:
         old = {}  # the sender cannot sign with them either
     kept = dict(list(old.items())[:MAX_OLD_SECRETS])
-    SET_SECRET.execute(
-        **_key(endpoint),
-        new_secret=encryption.encrypt(key.secret),
-        new_old_secret=encryption.encrypt(json.dumps(kept)),
-    )
-    values = {"public_key": key.public_key, "old_secret_until": until}
+    old_secret = encryption.encrypt(json.dumps(kept))
+    _set_state(**key, secret=encryption.encrypt(secret), old_secret=old_secret)
+    values = {"public_key": public_key, "old_secret_until": until}
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
     if change is not None:
         record("webhook_endpoint.secret_rotated", endpoint, change, actor=actor)
-    return endpoint, _shown(endpoint, key.secret)
+    return endpoint, _shown(endpoint, secret)
 
 
 def old_secrets(endpoint: WebhookEndpoint, state: WebhookEndpointState) -> dict[str, float]:
@@ -260,17 +231,12 @@ def reencrypt() -> int:
     """
     states = LOCK_STATES.all()
     for state in states:
-        old = (state.secret, state.old_secret, state.headers)
-        secret, old_secret, headers = (
-            None if text is None else encryption.reencrypt(text) for text in old
-        )
-        SET_ENCRYPTED.execute(
-            of_tenant_id=state.tenant_id,
-            of_endpoint_id=state.endpoint_id,
-            new_secret=secret,
-            new_old_secret=old_secret,
-            new_headers=headers,
-        )
+        old = {name: getattr(state, name) for name in ("secret", "old_secret", "headers")}
+        new = {
+            name: None if text is None else encryption.encrypt(encryption.decrypt(text))
+            for name, text in old.items()
+        }
+        _set_state(state.tenant_id, state.endpoint_id, **new)
     return len(states)
 
 
@@ -292,8 +258,30 @@ def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
     return endpoint
 
 
-def _key(endpoint: WebhookEndpoint) -> dict[str, UUID]:
-    return {"of_tenant_id": endpoint.tenant_id, "of_endpoint_id": endpoint.id}
+def _set_state(tenant_id: UUID, endpoint_id: UUID, **values: object) -> None:
+    of_endpoint = {"of_tenant_id": tenant_id, "of_endpoint_id": endpoint_id}
+    _update_state(*values).execute(**values, **of_endpoint)
+
+
+@cache
+def _update_state(*names: str) -> Statement:
+    table = WebhookEndpointState.__table__
+    clause = update(table).where(
+        table.c.tenant_id == bindparam("of_tenant_id"),
+        table.c.endpoint_id == bindparam("of_endpoint_id"),
+    )
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    return Statement("webhook_endpoint_states.update", clause.values(values))
+
+
+def _new_key(signing: Signing) -> tuple[str, str | None]:
+    """What signs, ``whsec_…`` for v1 and ``whsk_…`` for v1a, and v1a's public key, ``whpk_…``."""
+    if signing is Signing.V1:
+        return f"whsec_{b64encode(secrets.token_bytes(SECRET_BYTES)).decode()}", None
+    private = Ed25519PrivateKey.generate()
+    public = private.public_key().public_bytes_raw()
+    both = private.private_bytes_raw() + public
+    return f"whsk_{b64encode(both).decode()}", f"whpk_{b64encode(public).decode()}"
 
 
 def _shown(endpoint: WebhookEndpoint, secret: str) -> str | None:
