@@ -29,14 +29,13 @@ FIND_FEED = Statement("event_feed.find", select(EventFeed))
 FOLLOWING = Event.position > bindparam("after")
 OF_TENANT = Event.tenant_id == bindparam("tenant_id")
 COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
-_EVENTS = (
+FIND_EVENTS = Statement(
+    "events.find_many",
     select(*COLUMNS, EventFeed.cursor_key)
     .select_from(Event)
     .join(EventFeed, true())
     .outerjoin(Tenant, Tenant.id == Event.tenant_id)
-)
-FIND_EVENTS = Statement(
-    "events.find_many", _EVENTS.where(Event.id == any_(bindparam("ids", type_=ARRAY(Uuid))))
+    .where(Event.id == any_(bindparam("ids", type_=ARRAY(Uuid)))),
 )
 
 
@@ -118,11 +117,8 @@ def list_events(
 def get_event(event_id: str) -> Any:
     """The event; raises NotFound, also for one that has no position yet."""
     own = current_scope().tenant_id
-    values: dict[str, object] = {"id": _parse_id(event_id)}
-    if own is not None:
-        values["tenant_id"] = own
-    found = _find(of_tenant=own is not None).first(**values)
-    if found is None:
+    found = FIND_EVENTS.first(ids=[_parse_id(event_id)])
+    if found is None or own not in (None, found.tenant_id):
         raise NotFound.of("event")
     return as_seen_by(own, found)
 
@@ -218,9 +214,3 @@ def _first_of_types(*, of_tenant: bool) -> Select[tuple[int]]:
         .order_by(each.c.position)
         .limit(bindparam("limit"))
     )
-
-
-@cache
-def _find(*, of_tenant: bool) -> Statement:
-    clause = _EVENTS.where(Event.id == bindparam("id"))
-    return Statement("events.get", clause.where(OF_TENANT) if of_tenant else clause)

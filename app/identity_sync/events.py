@@ -124,5 +124,4 @@ def membership_key(organization_id: str, user_id: str) -> str:
 
 
 def microseconds(moment: datetime) -> int:
-    """Microseconds since 1970."""
     return (moment - EPOCH) // timedelta(microseconds=1)

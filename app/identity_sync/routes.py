@@ -8,8 +8,9 @@ from app.auth.guard import requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
+from app.core.http.pagination import PageQuerySchema
 from app.identity_sync import waiting
-from app.identity_sync.schemas import WaitingQuerySchema, WaitingSchema
+from app.identity_sync.schemas import WaitingSchema
 
 blp = Blueprint(
     "identity", __name__, url_prefix="/v1/identity", description="What the identity provider sent."
@@ -18,7 +19,7 @@ blp = Blueprint(
 
 @blp.get("/waiting")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(WaitingQuerySchema, location="query")
+@blp.arguments(PageQuerySchema, location="query")
 @blp.columns("kind", "source", "object_id", "organization_id", "user_id", "since", "missing")
 @blp.response(200, WaitingSchema(many=True))
 def list_waiting(query: dict[str, Any]) -> Page:

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, ListOf, Str
 from app.core.validation.schemas import Schema
 from app.identity_sync.store import Kind
-
-EXAMPLES = {
-    "kind": "membership",
-    "source": "workos",
-    "object_id": "om_01JZ4N",
-    "organization_id": "org_01JZ4K",
-    "user_id": "user_01JZ4M",
-    "missing": ["user"],
-}
-DESCRIPTIONS = {
-    "kind": "What waits.",
-    "source": "The provider.",
-    "object_id": "The provider's id.",
-    "organization_id": "The provider's id of the organization.",
-    "user_id": "The provider's id of the user.",
-    "since": "When the provider's first event of it was applied.",
-    "missing": "Empty where it has come; a job then applies the membership.",
-}
 
 
 class WaitingSchema(Schema):
     """A membership or a person whose counterpart the provider has not sent."""
 
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
+    examples = {
+        "kind": "membership",
+        "source": "workos",
+        "object_id": "om_01JZ4N",
+        "organization_id": "org_01JZ4K",
+        "user_id": "user_01JZ4M",
+        "missing": ["user"],
+    }
+    descriptions = {
+        "kind": "What waits.",
+        "source": "The provider.",
+        "object_id": "The provider's id.",
+        "organization_id": "The provider's id of the organization.",
+        "user_id": "The provider's id of the user.",
+        "since": "When the provider's first event of it was applied.",
+        "missing": "Empty where it has come; a job then applies the membership.",
+    }
 
     kind = Choice(Kind, required=True)
     source = Str(required=True)
@@ -39,7 +35,3 @@ class WaitingSchema(Schema):
     user_id = Str(required=True)
     since = AwareDateTime(required=True, attribute="created_at")
     missing = ListOf(Choice(Kind), required=True)
-
-
-class WaitingQuerySchema(PageQuerySchema):
-    """The query of the list."""

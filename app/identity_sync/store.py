@@ -176,7 +176,6 @@ class Objects:
                 self._set_waiting(key, state.exists and key.object_id not in members)
 
     def save(self) -> None:
-        """Write the objects that changed, by one statement."""
         if self.changed:
             SAVE.execute(**as_arrays([self._row(key) for key in sorted(self.changed)]))
 

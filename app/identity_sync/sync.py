@@ -9,7 +9,7 @@ ends them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from enum import StrEnum
 
 from sqlalchemy import bindparam, func, select
 
@@ -45,16 +45,13 @@ KINDS: dict[type[IdentityEvent], Kind] = {
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Whether a delivery changed a state, and whether a membership that it is about waits.
+class Outcome(StrEnum):
+    """What came of a delivery, as a sentence for operators."""
 
-    ``deleted``: nothing was applied, because the tenants that it is about were deleted.
-    """
-
-    changed: bool
-    waiting: bool
-    deleted: bool = False
+    APPLIED = ""
+    WAITING = "kept until the organization and the user are known"
+    STALE = "stale: something newer is known"
+    DELETED = "the tenant of this organization was deleted"
 
 
 def apply(
@@ -77,11 +74,11 @@ def apply(
     pairs_named = [pair for event in events if (pair := _named_pair(event))]
     deleted = objects.take(map(key_of, events), pairs_named, named)
     if deleted and deleted == named:
-        return Outcome(changed=False, waiting=False, deleted=True)
+        return Outcome.DELETED
     events = [storable(event) for event in events if _organization_of(event) not in deleted]
     changed = [event for event in events if objects.now[key_of(event)].merge(event, event_id)]
     if not changed and not force:
-        return Outcome(changed=False, waiting=False)
+        return Outcome.STALE
     objects.changed.update(map(key_of, changed))
     pairs = _affected_pairs(objects, events)
     waiting = write(
@@ -94,7 +91,7 @@ def apply(
     )
     objects.save()
     own_pairs = {_pair_of(event, objects) for event in events}
-    return Outcome(changed=True, waiting=not waiting.isdisjoint(own_pairs))
+    return Outcome.APPLIED if waiting.isdisjoint(own_pairs) else Outcome.WAITING
 
 
 def waiting_memberships() -> Sequence[tuple[str, str]]:
@@ -116,7 +113,6 @@ def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> N
 
 
 def key_of(event: IdentityEvent) -> Key:
-    """The object that an event is about."""
     return Key(KINDS[type(event)], event.object_id)
 
 
@@ -146,7 +142,6 @@ def _named_pair(event: IdentityEvent) -> Pair | None:
 
 
 def _organization_of(event: IdentityEvent) -> str | None:
-    """The organization that the event names."""
     match event:
         case OrganizationEvent():
             return event.object_id

@@ -34,6 +34,7 @@ from app.emails import service as emails
 from app.emails.events import EmailEvent
 from app.identity_sync import sync
 from app.identity_sync.events import IdentityEvent
+from app.identity_sync.sync import Outcome
 from app.inbox.models import Status, WebhookEvent
 from app.inbox.providers import get_provider
 from app.inbox.providers.payloads import Unreadable, Unwanted
@@ -248,13 +249,9 @@ def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tup
         roles=current_config().idp_role_map,
         force=event.replays > 0,
     )
-    if outcome.deleted and not event.applied_parts:
-        return Status.IGNORED, "the tenant of this organization was deleted"
-    if not outcome.changed and not event.applied_parts:
-        return Status.IGNORED, "stale: something newer is known"
-    if outcome.waiting:
-        return Status.SUCCEEDED, "kept until the organization and the user are known"
-    return Status.SUCCEEDED, ""
+    if outcome in (Outcome.STALE, Outcome.DELETED):
+        return (Status.SUCCEEDED, "") if event.applied_parts else (Status.IGNORED, outcome.value)
+    return Status.SUCCEEDED, outcome.value
 
 
 def _note_failure(event_id: UUID, fault: Exception) -> float | None:

@@ -66,7 +66,6 @@ def list_events(paging: Paging = FIRST_PAGE, **equal: str) -> Page:
 
 
 def get_event(event_id: str) -> WebhookEvent:
-    """One event; NotFound where there is none."""
     return queries.get_row(WebhookEvent, event_id)
 
 

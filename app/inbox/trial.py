@@ -38,7 +38,6 @@ def send(
 
 
 def receiver_of(preset: str) -> Receiver:
-    """The receiver of the preset's provider."""
     provider = PRESETS[preset].provider
     emails = {known.name for known in PROVIDERS[Receiver.EMAIL]}
     return Receiver.EMAIL if provider in emails else Receiver.IDENTITY

@@ -81,7 +81,6 @@ def enter(request: Request) -> Connection:
 
 
 def check_not_suspended(principal: Principal) -> None:
-    """Raise TenantSuspended where the tenant is suspended."""
     if principal.is_suspended:
         raise TenantSuspended
 

@@ -90,16 +90,13 @@ def check_tags(headers: Headers) -> None:
 
 def check_expression(text: str) -> None:
     """Raise ScimError for a filter or a path that would take long to parse."""
-    if len(text) > MAX_EXPRESSION:
-        detail = f"A filter or path has at most {MAX_EXPRESSION} characters."
-        raise ScimError(400, detail, scim_type="invalidFilter")
-    if count_comparisons(text) > MAX_COMPARISONS:
-        detail = f"A filter or path has at most {MAX_COMPARISONS} comparisons."
-        raise ScimError(400, detail, scim_type="invalidFilter")
+    is_long = len(text) > MAX_EXPRESSION
+    if is_long or count_comparisons(text) > MAX_COMPARISONS:
+        most = f"{MAX_EXPRESSION} characters" if is_long else f"{MAX_COMPARISONS} comparisons"
+        raise ScimError(400, f"A filter or path has at most {most}.", scim_type="invalidFilter")
 
 
 def count_comparisons(text: str) -> int:
-    """How many comparisons a filter or a path has."""
     return len(COMPARISON.findall(QUOTED.sub("", text)))
 
 

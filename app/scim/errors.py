@@ -21,13 +21,7 @@ class ScimError(AppError):
         self.scim_type = scim_type
 
 
-def not_unique(detail: str) -> ScimError:
-    """409 ``uniqueness``."""
-    return ScimError(409, detail, scim_type="uniqueness")
-
-
 def invalid_value(detail: str) -> ScimError:
-    """400 ``invalidValue``."""
     return ScimError(400, detail, scim_type="invalidValue")
 
 
@@ -42,7 +36,7 @@ def translate(error: AppError) -> AppError:
         case BadRequest():
             return ScimError(400, error.detail, scim_type="invalidSyntax")
         case EmailTaken() | IdpUserIdTaken():
-            return not_unique(error.detail)
+            return ScimError(409, error.detail, scim_type="uniqueness")
         case SeatLimit() | ErasureRequested():
             return ScimError(403, error.detail)
     return error

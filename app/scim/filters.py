@@ -76,7 +76,6 @@ class Column:
         return value
 
     def present(self) -> ColumnElement[bool]:
-        """Whether there is a value."""
         return self.expression.is_not(None)
 
     def compare(self, op: CompareOperator, value: Any) -> ColumnElement[bool]:
@@ -214,12 +213,6 @@ GROUP_COLUMNS: Columns = {
 def as_condition(scim_filter: ScimFilter, columns: Columns) -> ColumnElement[bool]:
     """The filter as a condition; raises InvalidFilterException."""
     return _Translator(scim_filter, columns).visit(scim_filter.ast)
-
-
-def path_of(scim_filter: ScimFilter, node: Comparison) -> str:
-    """The name in :data:`Columns` of what a comparison compares."""
-    binding = scim_filter.resolve_comparison(node.attr_path)
-    return "" if binding is None else name_of(binding)
 
 
 class _Joiner(FilterVisitor[ColumnElement[bool]]):

@@ -255,7 +255,6 @@ def version_of(row: ScimGroup) -> str:
 
 
 def as_resource(found: GroupRow) -> GroupResource:
-    """The resource of a group and its members."""
     row = found.ScimGroup
     members = [
         {

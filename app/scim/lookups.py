@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Select, Text, bindparam, cast, func, liter
 from app.connections.models import Connection
 from app.core.db.statements import Statement
 from app.core.validation.scalars import is_storable
-from app.scim.filters import Columns, KeyText, Moments, as_condition, name_of, path_of
+from app.scim.filters import Columns, KeyText, Moments, as_condition, name_of
 
 Position = tuple[str, str]
 
@@ -65,7 +65,8 @@ class Search:
         ids = self._clause.with_only_columns(self._model.id, maintain_column_froms=True)
         if request.filter is not None:
             ids = ids.where(as_condition(request.filter, self._columns))
-        total = self._count(ids).scalar(**values)
+        counted = ids.with_only_columns(func.count(), maintain_column_froms=True)
+        total = Statement(f"{self._name}.count", counted, prepare=False).scalar(**values)
         count = min(request.count or 0, total)
         if count == 0:
             return Rows(total, [], None)
@@ -116,7 +117,8 @@ class Search:
             or not is_storable(node.value)
         ):
             return None
-        path = path_of(scim_filter, node)
+        binding = scim_filter.resolve_comparison(node.attr_path)
+        path = name_of(binding) if binding else ""
         column = self._columns.get(path)
         if not isinstance(column, KeyText):
             return None
@@ -124,10 +126,6 @@ class Search:
         found = statement.all(**values, key=column.comparable(node.value))
         is_shown = (request.start_index or 1) == 1 and request.count != 0
         return Rows(len(found), found[: request.count] if is_shown else [], None)
-
-    def _count(self, clause: Select[Any]) -> Statement:
-        counted = clause.with_only_columns(func.count(), maintain_column_froms=True)
-        return Statement(f"{self._name}.count", counted, prepare=False)
 
 
 def _position(row: Any) -> Position:

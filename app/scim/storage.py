@@ -57,7 +57,6 @@ class Storage(ScimStorage):
         *,
         response_parameters: ResponseParameters | None = None,
     ) -> Resource:
-        """The resource; raises NotFoundException."""
         return self._of(resource_type).get(resource_id, response_parameters)
 
     def search(
@@ -97,7 +96,6 @@ class Storage(ScimStorage):
         return SearchPage(total, resources)
 
     def create(self, resource_type: ResourceType, resource: Resource) -> Resource:
-        """The stored resource."""
         return self._of(resource_type).create(resource)
 
     def update(

@@ -21,7 +21,7 @@ from app.core.validation.scalars import MAX_NAME
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.scim import changes
-from app.scim.errors import invalid_value, not_unique
+from app.scim.errors import invalid_value
 from app.scim.filters import USER_COLUMNS
 from app.scim.lookups import Position, Search
 from app.scim.models import ScimEmail, ScimUser
@@ -98,7 +98,7 @@ class UserStore:
         if record is not None and record.deleted_at is None:
             ids = {person.user_name: "userName", person.external_id: "externalId"}
             collided = ids.get(user.idp_user_id, "emails")
-            raise not_unique(f"{Managed.detail[:-1]}, with the same {collided}.")
+            raise Managed(f"{Managed.detail[:-1]}, with the same {collided}.")
         person = person._replace(attributes={"active": True, **person.attributes})
         # The membership comes first: what changes it later would be the resource's last change.
         self._set_active(user, membership, person.is_active is not False)

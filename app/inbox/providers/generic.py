@@ -4,20 +4,12 @@ The payload is the one that Standard Webhooks recommends::
 
     {"type": "user.updated", "timestamp": "2026-01-05T09:45:05.123Z", "data": {"id": "u1", …}}
 
-``type`` is ``organization``, ``user`` or ``membership`` (``organization_membership`` too), a
-dot, and ``created``, ``updated`` or ``deleted``; any other type is ignored. ``timestamp`` (ISO
-8601) is when it happened and ``data.updated_at``, where given, when the object last changed: of
-two events of one object the later one counts, in whatever order they arrive. ``data`` holds
-what is known; a member that is missing is left as it was, null empties it:
-
-===============  ==================================================================
-``organization`` ``id``; ``name``, ``slug``
-``user``         ``id``; ``email``, ``first_name``, ``last_name`` (or ``name``),
-                 ``active`` (false: suspended)
-``membership``   ``organization_id`` and ``user_id``, or ``id`` where memberships have
-                 ids (the two others once, in any event); ``role`` or ``roles``,
-                 ``active`` (false: invited or paused)
-===============  ==================================================================
+A kind is ``organization``, ``user`` or ``membership`` (``organization_membership`` too); other
+events are ignored. ``timestamp`` (ISO 8601) is when it happened and ``data.updated_at``, where
+given, when the object last changed: of two events of one object the later one counts, in whatever
+order they arrive. Of ``data``, a member that is missing is left as it was, null empties it.
+``active`` false suspends a user, and is an invitation or a pause of a membership. A membership is
+named by its two ids, or has an ``id`` of its own; the two others are then needed once, in any event.
 
 A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` header, else by
 ``id`` beside ``type``, else by the body's digest.

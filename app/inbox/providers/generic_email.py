@@ -5,8 +5,7 @@ The payload is the one that Standard Webhooks recommends::
     {"type": "email.bounced", "timestamp": "2026-01-05T09:45:05.123Z",
      "data": {"message_id": "m1", "recipient": "a@b.example", …}}
 
-``type`` is ``email.`` and one of ``scheduled sent deferred delivered bounced soft_bounced
-complained rejected opened clicked unsubscribed resubscribed``; any other type is ignored.
+``type`` is ``email.`` and an :class:`EmailKind`; any other type is ignored.
 ``data`` holds ``recipient`` (one address, or a list), and as far as known ``message_id``,
 ``reason``, ``response`` (of the receiving server), ``url``, ``tags`` (a list of texts) and
 ``metadata`` (names with plain values). A delivery's id is found as in the generic form of identity
@@ -23,7 +22,6 @@ from app.inbox.providers.provider import Each, Provider
 
 
 def adapt(body: bytes) -> Sequence[EmailEvent]:
-    """The e-mail events in one event."""
     event = parse_object(body)
     kind = _kind(event)
     recipients = [address(recipient) for recipient in event.texts("data", "recipient")]

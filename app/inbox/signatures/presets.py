@@ -30,20 +30,6 @@ class Value(NamedTuple):
     """Its name in error messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """How one provider signs."""
-
-    verifier: Callable[..., Proof]
-    value: Value
-    provider: str | None
-    """The provider of the payloads; None where only their form tells."""
-    options: Mapping[str, object] = field(default_factory=dict)
-    """The verifier's other arguments. ``tolerance``: seconds, configurable; None for any age."""
-    max_body: int = MAX_BODY
-    """Bytes of a body. A signature inside it is found by parsing, before the sender is known."""
-
-
 def _text(value: str) -> dict[str, object]:
     if not value:
         raise ValueError
@@ -100,15 +86,29 @@ _USER_AND_PASSWORD = Value(_user_and_password, "user:password")
 _HEADER_AND_VALUE = Value(_header_and_value, "header:value")
 
 
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How one provider signs."""
+
+    verifier: Callable[..., Proof]
+    provider: str | None
+    """The provider of the payloads; None where only their form tells."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """The verifier's other arguments. ``tolerance``: seconds, configurable; None for any age."""
+    value: Value = _SECRET
+    max_body: int = MAX_BODY
+    """Bytes of a body. A signature inside it is found by parsing, before the sender is known."""
+
+
 def _svix(provider: str | None, families: Sequence[str] = ("svix", "webhook")) -> Preset:
     """``families`` are the prefixes of the headers."""
     options = {"families": families, "tolerance": 300}
-    return Preset(verifiers.standard_webhooks, _STANDARD_KEY, provider, options)
+    return Preset(verifiers.standard_webhooks, provider, options, _STANDARD_KEY)
 
 
 def _authorization(provider: str, scheme: str, value: Value) -> Preset:
     options = {"header": "authorization", "scheme": scheme}
-    return Preset(verifiers.static_credential, value, provider, options)
+    return Preset(verifiers.static_credential, provider, options, value)
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -119,30 +119,23 @@ PRESETS: Mapping[str, Preset] = {
     "resend": _svix("resend"),
     "workos": Preset(
         verifiers.timestamped_hmac,
-        _SECRET,
         "workos",
         {"header": "workos-signature", "tolerance": 180, "per_second": 1000},
     ),
     "stripe": Preset(
-        verifiers.timestamped_hmac,
-        _SECRET,
-        None,
-        {"header": "stripe-signature", "tolerance": 300},
+        verifiers.timestamped_hmac, None, {"header": "stripe-signature", "tolerance": 300}
     ),
     "github": Preset(
-        verifiers.body_hmac,
-        _SECRET,
-        None,
-        {"header": "x-hub-signature-256", "prefix": "sha256="},
+        verifiers.body_hmac, None, {"header": "x-hub-signature-256", "prefix": "sha256="}
     ),
-    "logto": Preset(verifiers.body_hmac, _SECRET, "logto", {"header": "logto-signature-sha-256"}),
-    "sendgrid": Preset(verifiers.sendgrid_ecdsa, _P256_KEY, "sendgrid", {"tolerance": None}),
+    "logto": Preset(verifiers.body_hmac, "logto", {"header": "logto-signature-sha-256"}),
+    "sendgrid": Preset(verifiers.sendgrid_ecdsa, "sendgrid", {"tolerance": None}, _P256_KEY),
     "mailgun": Preset(
-        verifiers.mailgun, _SECRET, "mailgun", {"tolerance": 900}, MAX_BODY_WITH_SIGNATURE
+        verifiers.mailgun, "mailgun", {"tolerance": 900}, max_body=MAX_BODY_WITH_SIGNATURE
     ),
-    "ses": Preset(aws_sns, _TOPIC, "ses", {"tolerance": HOUR}, MAX_BODY_WITH_SIGNATURE),
+    "ses": Preset(aws_sns, "ses", {"tolerance": HOUR}, _TOPIC, MAX_BODY_WITH_SIGNATURE),
     "postmark": _authorization("postmark", "basic", _USER_AND_PASSWORD),
     "auth0": _authorization("auth0", "bearer", _SECRET),
     "auth0_basic": _authorization("auth0", "basic", _USER_AND_PASSWORD),
-    "auth0_header": Preset(verifiers.static_credential, _HEADER_AND_VALUE, "auth0"),
+    "auth0_header": Preset(verifiers.static_credential, "auth0", value=_HEADER_AND_VALUE),
 }

@@ -45,7 +45,6 @@ def check_age(age: float, tolerance: float) -> None:
 
 
 def json_object(body: bytes) -> dict[str, object]:
-    """The body as a JSON object."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as fault:

@@ -22,7 +22,6 @@ def sample(provider: str, now: float) -> bytes:
 
 
 def is_sample(id_: str) -> bool:
-    """Whether an id is that of a sample's organization."""
     return SAMPLE_ID.fullmatch(id_) is not None
 
 

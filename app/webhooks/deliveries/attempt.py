@@ -61,7 +61,6 @@ class Result:
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether the receiver has accepted the delivery."""
         return self.code is not None and 200 <= self.code < 300
 
     def outcome(self) -> tuple[DeliveryStatus, float | None]:

@@ -71,7 +71,6 @@ class TooManyEndpoints(Conflict):
 
 
 def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
-    """The endpoint; raises NotFound."""
     return _visible(queries.get_row(WebhookEndpoint, endpoint_id))
 
 
