@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hmac
 from datetime import timedelta
-from typing import Any, Protocol
-from uuid import UUID
+from typing import Any
 
 import jwt
 from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
@@ -17,7 +16,7 @@ from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
 from app.auth.keys import digest_of
 from app.auth.principals import SERVER_PROCESS_ID
 from app.auth.tokens import algorithm_of
-from app.connections.models import Connection, ConnectionStatus, ScimAccessToken
+from app.connections.models import ConnectionStatus, ScimAccessToken
 from app.connections.service import new_token
 from app.core.clock import utcnow
 from app.core.db import tenancy
@@ -54,18 +53,6 @@ END_OLD = Statement(
         ScimAccessToken.expires_at <= bindparam("now"),
     ),
 )
-
-
-class Client(Protocol):
-    """A row of :data:`FIND`."""
-
-    id: UUID
-    tenant_id: UUID
-    status: str
-    digest: str
-    old_digest: str | None
-    public_keys: list[dict[str, str]]
-    server_process_id: int
 
 
 class AssertionUsed(Conflict):
@@ -118,10 +105,10 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
     return grant(client, assertion_digest=digest_of(signed))
 
 
-def _find(client_id: str) -> Client:
+def _find(client_id: str) -> Any:
     """The client, in whose tenant's scope the transaction is afterwards; raises InvalidClient."""
     row_id = id_or_none(client_id)
-    found: Client | None = FIND.first(client_id=row_id) if row_id else None
+    found = FIND.first(client_id=row_id) if row_id else None
     if found is None or found.status != ConnectionStatus.ACTIVE:
         raise InvalidClient
     add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))
@@ -129,7 +116,7 @@ def _find(client_id: str) -> Client:
     return found
 
 
-def _verified(assertion: str, client: Client, audience: str) -> dict[str, Any]:
+def _verified(assertion: str, client: Any, audience: str) -> dict[str, Any]:
     """The claims; raises the last key's error where no key has signed the assertion."""
     fault: Exception = LookupError()
     key_id = jwt.get_unverified_header(assertion).get("kid")
@@ -151,8 +138,8 @@ def _verified(assertion: str, client: Client, audience: str) -> dict[str, Any]:
     raise fault
 
 
-def grant(client: Client | Connection, *, assertion_digest: str | None = None) -> str:
-    """An access token of the connection ``client``; raises InvalidClient for a used assertion."""
+def grant(client: Any, *, assertion_digest: str | None = None) -> str:
+    """An access token of a connection; raises InvalidClient for a used assertion."""
     token, now = new_token(), utcnow()
     END_OLD.execute(tenant_id=client.tenant_id, connection_id=client.id, now=now)
     values = {

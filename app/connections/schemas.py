@@ -25,59 +25,65 @@ from app.core.validation.schemas import Schema
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
 
-EXAMPLES: dict[str, object] = {
-    "created_by_user_id": "platform:operator",
-    "updated_by_user_id": "platform:operator",
-    "name": "Okta",
-    "provider": "okta",
-    "status": "active",
-    "default_role": "member",
-    "group_roles": {"Finance": "billing"},
-    "deactivate": "membership",
-    "acts_as": "admin",
-    "prefix": "scim_Vb3x9Qa",
-    "old_expires_at": None,
-    "public_keys": [],
-    "last_request_at": None,
-    "request_count": 42,
-    "error_count": 1,
-    "last_error": "POST /Users: 409 uniqueness",
-    "last_error_at": None,
-    "user_count": 12,
-    "group_count": 2,
-    "token": "scim_…",
-}
-DESCRIPTIONS = {
-    "name": "A name for people.",
-    "provider": "The directory at the other end.",
-    "status": "Whether the connection's requests are served.",
-    "default_role": "The role of people whose groups give them none.",
-    "group_roles": "The role of a group's members, by the group's displayName, id or externalId. Of"
-    " several groups the highest role counts. No role can be above that of the credential.",
-    "public_keys": "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that"
-    " signs assertions for /scim/oauth/token (RFC 7523).",
-    "acts_as": "The role with which the connection makes its changes: that of whoever created it."
-    " Only one that acts as an owner can change owners.",
-    "old_expires_at": "The end of the token before the last rotation.",
-    "error_count": "Of the requests, those answered with an error.",
-    "user_count": "Users that it has provisioned.",
-    "deactivate": "What `active: false` and DELETE end: the membership, or also the user.",
-    "prefix": "The beginning of the token, to recognise it by.",
-    "last_request_at": "When the last request came (UTC); null before the first.",
-    "request_count": "How many requests came.",
-    "last_error": "The last request that was answered with an error; empty without one.",
-    "last_error_at": "When that was (UTC); null without an error.",
-    "group_count": "Groups that it has provisioned.",
-    "token": "Absent if the answer is replayed for an Idempotency-Key.",
-    "overlap_hours": "How many hours the present token stays valid; 0: it ends now.",
-    "sent_at": "When the request came (UTC).",
-    "method": "The HTTP method.",
-    "path": "The path below /scim/v2, with `…` for values that may be personal.",
-}
 MAX_KEYS = 5
 JWK_MEMBERS = frozenset({"kty", "crv", "x", "y", "n", "e", "kid", "use", "alg"})
 MAX_JWK_TEXT = 1400  # characters; the modulus of an RSA key of 8,192 bits
 RSA_BITS = range(2048, 4097)
+
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "created_by_user_id": "platform:operator",
+        "updated_by_user_id": "platform:operator",
+        "name": "Okta",
+        "provider": "okta",
+        "status": "active",
+        "default_role": "member",
+        "group_roles": {"Finance": "billing"},
+        "deactivate": "membership",
+        "acts_as": "admin",
+        "prefix": "scim_Vb3x9Qa",
+        "old_expires_at": None,
+        "public_keys": [],
+        "last_request_at": None,
+        "request_count": 42,
+        "error_count": 1,
+        "last_error": "POST /Users: 409 uniqueness",
+        "last_error_at": None,
+        "user_count": 12,
+        "group_count": 2,
+        "token": "scim_…",
+        "overlap_hours": 24,
+    }
+    descriptions = {
+        "name": "A name for people.",
+        "provider": "The directory at the other end.",
+        "status": "Whether the connection's requests are served.",
+        "default_role": "The role of people whose groups give them none.",
+        "group_roles": "The role of a group's members, by the group's displayName, id or externalId. Of"
+        " several groups the highest role counts. No role can be above that of the credential.",
+        "public_keys": "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that"
+        " signs assertions for /scim/oauth/token (RFC 7523).",
+        "acts_as": "The role with which the connection makes its changes: that of whoever created it."
+        " Only one that acts as an owner can change owners.",
+        "old_expires_at": "The end of the token before the last rotation.",
+        "error_count": "Of the requests, those answered with an error.",
+        "user_count": "Users that it has provisioned.",
+        "deactivate": "What `active: false` and DELETE end: the membership, or also the user.",
+        "prefix": "The beginning of the token, to recognise it by.",
+        "last_request_at": "When the last request came (UTC); null before the first.",
+        "request_count": "How many requests came.",
+        "last_error": "The last request that was answered with an error; empty without one.",
+        "last_error_at": "When that was (UTC); null without an error.",
+        "group_count": "Groups that it has provisioned.",
+        "token": "Absent if the answer is replayed for an Idempotency-Key.",
+        "overlap_hours": "How many hours the present token stays valid; 0: it ends now.",
+        "sent_at": "When the request came (UTC).",
+        "method": "The HTTP method.",
+        "path": "The path below /scim/v2, with `…` for values that may be personal.",
+    }
 
 
 class GroupRoles(JsonObject):
@@ -106,6 +112,10 @@ class GroupRoles(JsonObject):
         return roles
 
 
+def _refusal(reason: str) -> Invalid:
+    return Invalid(value_error((), reason, None))
+
+
 class PublicKey(JsonObject):
     """A public key as a JWK (RFC 7517)."""
 
@@ -115,22 +125,18 @@ class PublicKey(JsonObject):
         """The public members; a private key is refused, because it is no secret any more."""
         given = super().from_json(value)
         if "d" in given or "k" in given:
-            raise self._refusal("the key is private: send only its public part")
+            raise _refusal("the key is private: send only its public part")
         key = {name: member for name, member in given.items() if name in JWK_MEMBERS}
         if not all(isinstance(one, str) and len(one) <= MAX_JWK_TEXT for one in key.values()):
-            raise self._refusal("the members of a key are texts")
+            raise _refusal("the members of a key are texts")
         try:
             loaded = jwt.PyJWK(key).key
             algorithm_of(loaded)
         except (jwt.PyJWTError, LookupError, ValueError, TypeError, AttributeError):
-            raise self._refusal("not a public key for RS256, ES256 or EdDSA") from None
+            raise _refusal("not a public key for RS256, ES256 or EdDSA") from None
         if key["kty"] == "RSA" and loaded.key_size not in RSA_BITS:
-            raise self._refusal("an RSA key has 2,048 to 4,096 bits")
+            raise _refusal("an RSA key has 2,048 to 4,096 bits")
         return key
-
-    @staticmethod
-    def _refusal(reason: str) -> Invalid:
-        return Invalid(value_error((), reason, None))
 
 
 class PublicKeys(ListOf):
@@ -139,11 +145,8 @@ class PublicKeys(ListOf):
     keywords = {"maxItems": MAX_KEYS}
 
 
-class ScimConnectionSchema(Schema):
+class ScimConnectionSchema(Documented):
     """A connection of a directory, without its token; ``prefix`` is the token's beginning."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     id = Uuid(required=True)
     created_at = AwareDateTime(required=True)
@@ -176,11 +179,8 @@ class ScimConnectionCreatedSchema(ScimConnectionSchema):
     token = Str()
 
 
-class ScimConnectionCreateSchema(Schema):
+class ScimConnectionCreateSchema(Documented):
     """A new connection."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     name = Name(required=True, min_length=1)
     provider = Choice(DirectoryProvider, load_default=DirectoryProvider.GENERIC)
@@ -190,17 +190,14 @@ class ScimConnectionCreateSchema(Schema):
     public_keys = PublicKeys(PublicKey(), load_default=list)
 
 
-class ScimConnectionUpdateSchema(Schema):
+class ScimConnectionUpdateSchema(Documented):
     """The fields to change."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     name = Name(min_length=1)
     provider = Choice(DirectoryProvider)
     status = Choice(
         ConnectionStatus,
-        metadata={"description": "The requests of a `disabled` connection are answered with 403."},
+        description="The requests of a `disabled` connection are answered with 403.",
     )
     default_role = Choice(Role)
     group_roles = GroupRoles()
@@ -208,29 +205,23 @@ class ScimConnectionUpdateSchema(Schema):
     public_keys = PublicKeys(PublicKey())
 
 
-class ScimRotationSchema(Schema):
+class ScimRotationSchema(Documented):
     """How long the present token stays valid."""
 
-    examples = {"overlap_hours": 24}
-    descriptions = DESCRIPTIONS
     needs_body = False
 
     overlap_hours = Int(ge=0, le=720, load_default=24)
 
 
-class ScimRequestSchema(Schema):
+class ScimRequestSchema(Documented):
     """A request of a connection, without the values that it sent."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     sent_at = AwareDateTime(required=True)
     method = Str(required=True)
     path = Str(required=True)
-    status = Int(required=True, metadata={"description": "The HTTP status of the answer."})
+    status = Int(required=True, description="The HTTP status of the answer.")
     detail = Str(
-        required=True,
-        metadata={"description": "The error's scimType, or the attributes that were ignored."},
+        required=True, description="The error's scimType, or the attributes that were ignored."
     )
 
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
 import psycopg2
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import ColumnElement, and_, bindparam, delete, func, not_, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
@@ -89,30 +89,20 @@ COUNT_OVERDUE = Statement(
     .select_from(EVENTS)
     .where(IS_PENDING, EVENTS.c.next_attempt_at < bindparam("before")),
 )
-
-
-def _oldest(
-    moment: ColumnElement[datetime], *conditions: ColumnElement[bool]
-) -> ColumnElement[bool]:
-    """The first events that were there ``before``, and for which the conditions hold.
-
-    They have to hold outside the sub-select too, because an operator may replay an event meanwhile.
-    """
-    old = (moment < bindparam("before"), *conditions)
-    found = select(EVENTS.c.id).where(*old).order_by(moment).limit(bindparam("limit"))
-    return and_(*old, EVENTS.c.id.in_(found))
-
-
+# The conditions hold outside the sub-selects too: an operator may replay an event meanwhile.
 REMOVE_PAYLOADS = Statement(
     "webhook_events.remove_payloads",
-    update(EVENTS)
-    .where(_oldest(EVENTS.c.processed_at, EVENTS.c.body.is_not(None)))
-    .values(body=None, headers={}),
+    "UPDATE webhook_events SET body = NULL, headers = '{}'"
+    " WHERE processed_at < :before AND body IS NOT NULL AND id IN ("
+    "  SELECT id FROM webhook_events WHERE processed_at < :before AND body IS NOT NULL"
+    "  ORDER BY processed_at LIMIT :limit)",
     prepare=False,
 )
 DELETE_OLD = Statement(
     "webhook_events.delete_old",
-    delete(EVENTS).where(_oldest(EVENTS.c.created_at, not_(IS_PENDING))),
+    "DELETE FROM webhook_events WHERE created_at < :before AND status <> 'pending' AND id IN ("
+    "  SELECT id FROM webhook_events WHERE created_at < :before AND status <> 'pending'"
+    "  ORDER BY created_at LIMIT :limit)",
     prepare=False,
 )
 

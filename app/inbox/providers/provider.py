@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypedDict, TypeVar, overload
+from typing import Any, TypedDict, TypeVar
 
 from app.emails.events import EmailEvent
 from app.identity_sync.events import Change, IdentityEvent
@@ -22,7 +22,6 @@ from app.inbox.providers.payloads import (
 )
 
 T = TypeVar("T")
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +47,21 @@ class SubscriptionConfirmation:
 Event = IdentityEvent | EmailEvent | SubscriptionConfirmation
 
 
-class Each(Sequence[T], Generic[Item, T]):
+class Each(Sequence[T]):
     """One event per item (recipient, member), made by ``make`` when it is asked for.
 
     One delivery may have some 100,000 items. It is applied in slices, and each slice makes its own
     events only.
     """
 
-    def __init__(self, make: Callable[[Item], T], items: Sequence[Item]) -> None:
+    def __init__(self, make: Callable[[Any], T], items: Sequence[Any]) -> None:
         self._make = make
         self._items = items
 
     def __len__(self) -> int:
         return len(self._items)
 
-    @overload
-    def __getitem__(self, place: int) -> T: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[T]: ...
-    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+    def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             return [self._make(item) for item in self._items[place]]
         return self._make(self._items[place])
