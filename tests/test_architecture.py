@@ -117,7 +117,6 @@ class TestNames:
     SHARED = {
         "apply": "writes to our rows what was received",
         "builder": "builds an index of older rows",
-        "cursors": "the cursors of the room's lists",
         "events": "what a provider's events say, as data",
         "filters": "a filter of a request as SQL",
         "includes": "what `?include=` adds",

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import jwt
+from psycopg2.errors import UniqueViolation
 from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
 
 from app.auth.keys import digest_of
@@ -23,7 +24,7 @@ from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import AppError, Conflict
+from app.core.errors import AppError
 from app.core.observability.logs import add_facts
 
 LIFETIME = timedelta(minutes=60)
@@ -53,15 +54,6 @@ END_OLD = Statement(
         ScimAccessToken.expires_at <= bindparam("now"),
     ),
 )
-
-
-class AssertionUsed(Conflict):
-    """An assertion counts once."""
-
-    detail = "The assertion has been used before."
-
-
-CONFLICTS = {"uq_scim_access_tokens_tenant_id_connection_id_assertion_digest": AssertionUsed}
 
 
 class OAuthError(AppError):
@@ -150,7 +142,7 @@ def grant(client: Any, *, assertion_digest: str | None = None) -> str:
         "assertion_digest": assertion_digest,
     }
     try:
-        insert_row(ScimAccessToken, values, conflicts=CONFLICTS)
-    except AssertionUsed as fault:
-        raise InvalidClient(fault.detail) from None
+        insert_row(ScimAccessToken, values)
+    except UniqueViolation:
+        raise InvalidClient("The assertion has been used before.") from None
     return token

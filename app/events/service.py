@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from sqlalchemy import ARRAY, Select, Text, Uuid, any_, bindparam, func, select, true
 from sqlalchemy.orm import aliased
 
@@ -17,13 +22,16 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import AppError, Invalid, NotFound, value_error
 from app.core.json_text import Json
-from app.events.cursors import AFTER, make_cursor, read_cursor, read_position
 from app.events.models import Event, EventFeed
 from app.tenants.models import Tenant
 
 PREFIX = "evt_"  # of an event's id; its UUID's 32 hexadecimal digits follow
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 HIDDEN_ACTOR = "platform"  # what a tenant sees in place of the platform's people and keys
+
+AFTER = ("query", "after")
+NONCE_SIZE = 6  # bytes; with it a cursor needs no padding in base 64
+cipher = lru_cache(maxsize=4)(AESSIV)
 
 FIND_FEED = Statement("event_feed.find", select(EventFeed))
 FOLLOWING = Event.position > bindparam("after")
@@ -139,7 +147,7 @@ def as_seen_by(tenant_id: UUID | None, row: Any) -> Any:
     if tenant_id is None:
         return row
     return row._replace(
-        position=make_cursor(row.cursor_key, tenant_id, row.position),
+        position=_shown_position(row.position, row.cursor_key, tenant_id, is_event=True),
         actor=HIDDEN_ACTOR if row.is_platform_actor else row.actor,
     )
 
@@ -147,18 +155,35 @@ def as_seen_by(tenant_id: UUID | None, row: Any) -> Any:
 def _shown_position(
     position: int, key: bytes, tenant_id: UUID | None, *, is_event: bool
 ) -> int | str:
+    """The position; for a tenant encrypted, because plain ones would tell others' volume.
+
+    The text for an event is always the same. Any other is a new text each time, so it does not tell
+    whether others' events have taken positions since the last one.
+    """
     if tenant_id is None:
         return position
-    return make_cursor(key, tenant_id, position, is_event=is_event)
+    nonce = bytes(NONCE_SIZE) if is_event else secrets.token_bytes(NONCE_SIZE)
+    sealed = cipher(key).encrypt(position.to_bytes(8), [tenant_id.bytes, nonce])
+    return base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
 def _read_position(after: str, tenant_id: UUID | None) -> int:
+    """The position that a credential of the tenant, or of the platform, has sent; raises Invalid."""
     if tenant_id is None:
-        return read_position(after)
+        if after.isascii() and after.isdecimal() and len(after) <= 18:
+            return int(after)
+        reason = "this is no position; send the next_cursor of an answer"
+        raise Invalid(value_error(AFTER, reason, after))
     feed = FIND_FEED.first()
     if feed is None:
         raise Invalid(value_error(AFTER, "no event has a position yet", after))
-    return read_cursor(feed.cursor_key, tenant_id, after)
+    try:
+        sealed = base64.urlsafe_b64decode(after.encode("ascii"))
+        nonce, sealed = sealed[:NONCE_SIZE], sealed[NONCE_SIZE:]
+        return int.from_bytes(cipher(feed.cursor_key).decrypt(sealed, [tenant_id.bytes, nonce]))
+    except (ValueError, binascii.Error, InvalidTag):
+        reason = "this is no position that the feed has shown to this tenant; send its next_cursor"
+        raise Invalid(value_error(AFTER, reason, after)) from None
 
 
 def _parse_id(event_id: str) -> UUID:

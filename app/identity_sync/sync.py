@@ -28,7 +28,6 @@ from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Key, Kind, Objects, Pair, pair_of
 from app.tenants.models import Tenant
 
-MAX_WAITING = 200  # memberships of one run of the job
 FIND_WAITING = Statement(
     "identity_objects.find_waiting",
     select(IdentityObject.source, IdentityObject.object_id)
@@ -92,11 +91,6 @@ def apply(
     objects.save()
     own_pairs = {_pair_of(event, objects) for event in events}
     return Outcome.APPLIED if waiting.isdisjoint(own_pairs) else Outcome.WAITING
-
-
-def waiting_memberships() -> Sequence[tuple[str, str]]:
-    """The source and id of waiting memberships whose tenant exists, in any order."""
-    return FIND_WAITING.all(limit=MAX_WAITING)
 
 
 def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> None:

@@ -14,6 +14,7 @@ from app.core.jobs.queues import Queue, job, logged_errors
 from app.identity_sync import sync
 from app.inbox import processing
 
+MAX_WAITING = 200  # memberships of one run of the job
 WORKING_TIME = 60  # seconds after which a job queues the next one, so that others get a turn
 
 
@@ -47,7 +48,7 @@ def sweep() -> None:
 def apply_waiting_memberships() -> None:
     """Apply memberships whose tenant or user was created otherwise than by an event."""
     with transaction():
-        waiting = sync.waiting_memberships()
+        waiting = sync.FIND_WAITING.all(limit=MAX_WAITING)
     roles = current_config().idp_role_map
     for source, object_id in waiting:
         with logged_errors("waiting_membership_failed", object_id=object_id):

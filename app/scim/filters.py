@@ -178,16 +178,12 @@ def _has_member(condition: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists(select(1).where(*of_group, condition))
 
 
-def _lower_attribute(name: str) -> ColumnElement[Any]:
-    return func.lower(ScimUser.attributes[name].as_string())
-
-
 USER_COLUMNS: Columns = {
     "id": Id(ScimUser.id.expression),
     "user_name": KeyText(ScimUser.user_name_key.expression),
     "external_id": Exact(ScimUser.external_id.expression),
     "active": Flag(IS_ACTIVE),
-    "display_name": Folded(_lower_attribute("displayName")),
+    "display_name": Folded(func.lower(ScimUser.attributes["displayName"].as_string())),
     "meta.created": Moments(ScimUser.created_at.expression),
     "meta.last_modified": Moments(CHANGED_AT),
     "emails": Entries(

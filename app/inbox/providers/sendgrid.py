@@ -52,14 +52,10 @@ def adapt(body: bytes) -> list[EmailEvent]:
             response=event.text("response") or "",
             url=event.text("url") or "",
             tags=event.texts("category"),
-            metadata=_custom_arguments(event),
+            metadata=scalars(item for item in event.members().items() if item[0] not in _DEFINED),
             suppressions=suppressions_of(kind, _group(event)),
         )
     ]
-
-
-def _custom_arguments(event: Document) -> dict[str, str]:
-    return scalars(item for item in event.members().items() if item[0] not in _DEFINED)
 
 
 def _message_id(event: Document) -> str:

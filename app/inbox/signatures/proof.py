@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,6 +62,14 @@ def required_text(document: Mapping[str, object], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise SignatureInvalid(f"no {name}")
     return value
+
+
+def decoded(text: bytes) -> bytes:
+    """What was written in base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as fault:
+        raise SignatureInvalid("not base64") from fault
 
 
 def utf8(text: str) -> bytes:

@@ -7,8 +7,6 @@ is trusted because of its address: https, on a host of SNS.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 import re
 import threading
@@ -31,6 +29,7 @@ from app.inbox.signatures.proof import (
     SignatureInvalid,
     SignedRequest,
     check_age,
+    decoded,
     json_object,
     required_text,
     utf8,
@@ -131,7 +130,7 @@ def aws_sns(
     certificate_url = required_text(envelope, "SigningCertURL")
     if not CERTIFICATE_URL.fullmatch(certificate_url):
         raise SignatureInvalid("the certificate is not on a host of SNS")
-    signature = _signature(envelope)
+    signature = decoded(utf8(required_text(envelope, "Signature")))
     key = certificates.public_key(certificate_url)
     try:
         key.verify(signature, content, PKCS1v15(), algorithm)
@@ -171,13 +170,6 @@ def _signed_text(envelope: Mapping[str, object], names: tuple[str, ...]) -> byte
         for name in names
         if name != "Subject" or envelope.get("Subject") is not None
     )
-
-
-def _signature(envelope: Mapping[str, object]) -> bytes:
-    try:
-        return base64.b64decode(utf8(required_text(envelope, "Signature")), validate=True)
-    except binascii.Error as fault:
-        raise SignatureInvalid("not base64") from fault
 
 
 def _epoch(timestamp: str) -> float:

@@ -11,7 +11,6 @@ directions. Comparisons take constant time and compare every entry. Malformed en
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import re
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from app.inbox.signatures.proof import (
     SignatureInvalid,
     SignedRequest,
     check_age,
+    decoded,
     json_object,
     required_text,
     utf8,
@@ -99,7 +99,7 @@ def sendgrid_ecdsa(
     Its retries last a day, perhaps with the first signature, so the default has no age limit.
     """
     timestamp = _required(request, "x-twilio-email-event-webhook-timestamp")
-    signature = _base64(_required(request, "x-twilio-email-event-webhook-signature"))
+    signature = decoded(_raw(_required(request, "x-twilio-email-event-webhook-signature")))
     _check_age(timestamp, request.now, tolerance)
     try:
         key.verify(signature, timestamp.encode() + request.body, ECDSA(hashes.SHA256()))
@@ -174,17 +174,10 @@ def _required(request: SignedRequest, name: str) -> str:
 
 def _ed25519_holds(key: Ed25519PublicKey, signature: str, content: bytes) -> bool:
     try:
-        key.verify(_base64(signature), content)
+        key.verify(decoded(_raw(signature)), content)
     except (InvalidSignature, SignatureInvalid):
         return False
     return True
-
-
-def _base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(_raw(text), validate=True)
-    except binascii.Error as fault:
-        raise SignatureInvalid("not base64") from fault
 
 
 def _hmac(key: bytes, content: bytes) -> bytes:
