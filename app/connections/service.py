@@ -118,7 +118,7 @@ def create(
     connection = insert_row(
         ScimConnection,
         {
-            **_as_stored(values),
+            **values,
             "tenant_id": tenant_id,
             "acts_as": str(actor.role or Role.OWNER),
             **_stored_token(token),
@@ -146,9 +146,7 @@ def update(
     connection, counts = _lock(connection_id, actor)
     if not GIVING.isdisjoint(values):
         _check_gift(values, actor, held)
-    connection, change = queries.update_row(
-        ScimConnection, connection, _as_stored(values), actor_id=actor.id
-    )
+    connection, change = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)
     if change is not None:
         if "public_keys" in change.after:
             _end_access_tokens(connection)
@@ -238,16 +236,6 @@ def _check_gift(values: Mapping[str, Any], actor: Actor, held: Collection[Permis
     roles: Collection[str] = values.get("group_roles", {}).values()
     for role in {values.get("default_role", Role.VIEWER), *roles}:
         owners.check_may_grant(role, actor=actor)
-
-
-def _as_stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as they are stored: members of enumerations as text."""
-    stored = {
-        name: str(value) if isinstance(value, str) else value for name, value in values.items()
-    }
-    if "group_roles" in values:
-        stored["group_roles"] = {name: str(role) for name, role in values["group_roles"].items()}
-    return stored
 
 
 def new_token() -> str:

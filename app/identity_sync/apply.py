@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -101,7 +102,7 @@ def write(
     delivery is about one organization: it creates at most one tenant.
     """
     with writes() as w:
-        rows = _Rows(objects, roles, force=force, into=w)
+        rows = _Rows(objects, roles, force, w)
         rows.read({*organization_ids, *(pair.organization_id for pair in pairs)}, pairs, user_ids)
         for organization_id in organization_ids:
             if rows.write_tenant(organization_id):
@@ -119,22 +120,20 @@ def write(
     return waiting
 
 
+@dataclass
 class _Rows:
     """The rows of one delivery, and the changes of users and memberships found so far."""
 
-    def __init__(
-        self, objects: Objects, roles: Mapping[str, str], *, force: bool, into: Writes
-    ) -> None:
-        self._objects = objects
-        self._roles = roles
-        self._force = force
-        self._writes = into
-        self._places: dict[str, Place] = {}
-        self._people: dict[tuple[UUID, str], Person] = {}
-        self._new_members: list[User] = []
-        self._written: set[UUID] = set()
-        self._changed_users: list[tuple[User, dict[str, Any]]] = []
-        self._changed_memberships: list[tuple[Membership, dict[str, Any]]] = []
+    objects: Objects
+    roles: Mapping[str, str]
+    force: bool
+    writes: Writes
+    places: dict[str, Place] = field(default_factory=dict)
+    people: dict[tuple[UUID, str], Person] = field(default_factory=dict)
+    new_members: list[User] = field(default_factory=list)
+    written: set[UUID] = field(default_factory=set)
+    changed_users: list[tuple[User, dict[str, Any]]] = field(default_factory=list)
+    changed_memberships: list[tuple[Membership, dict[str, Any]]] = field(default_factory=list)
 
     def read(
         self,
@@ -155,36 +154,36 @@ class _Rows:
             inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
         for tenant, user, membership, is_made_by_tenant, active_owners, has_role, limit in found:
-            place = self._places.get(tenant.idp_org_id, Place(tenant, set(), None))
+            place = self.places.get(tenant.idp_org_id, Place(tenant, set(), None))
             place.owners.update(active_owners or ())
             if limit is not None:  # one row of each tenant has it
                 place = place._replace(seat_limit=limit)
-            self._places[tenant.idp_org_id] = place
+            self.places[tenant.idp_org_id] = place
             if user.id is not None:  # the outer join found one
-                self._people[tenant.id, user.idp_user_id] = Person(
+                self.people[tenant.id, user.idp_user_id] = Person(
                     user, membership if membership.id else None, is_made_by_tenant, has_role
                 )
 
     def write_tenant(self, organization_id: str) -> bool:
         """Create or change the organization's tenant; whether it was created."""
         key = Key(Kind.ORGANIZATION, organization_id)
-        values = organization_values(self._objects.now[key], organization_id)
+        values = organization_values(self.objects.now[key], organization_id)
         if values is None:
             return False
-        place = self._places.get(organization_id)
+        place = self.places.get(organization_id)
         if place is None:
             values |= {"idp_org_id": organization_id, "slug": slugs.find_free(values["slug"])}
-            tenant = tenants.insert(values, actor=SYSTEM_IDP, into=self._writes)
-            self._places[organization_id] = Place(tenant, set(), None)
+            tenant = tenants.insert(values, actor=SYSTEM_IDP, into=self.writes)
+            self.places[organization_id] = Place(tenant, set(), None)
             return True
-        before = organization_values(self._objects.before[key], organization_id)
+        before = organization_values(self.objects.before[key], organization_id)
         changes = self._changes(before, values, place.tenant)
         slug = changes.pop("slug", None)
         is_given_here = before is None or before["slug"] == values["slug"]
         if slug is not None and not is_given_here and slugs.derive(slug) != place.tenant.slug:
             changes["slug"] = slugs.find_free(slug)
-        tenant = tenants.update_read(place.tenant, changes, actor=SYSTEM_IDP, into=self._writes)
-        self._places[organization_id] = place._replace(tenant=tenant)
+        tenant = tenants.update_read(place.tenant, changes, actor=SYSTEM_IDP, into=self.writes)
+        self.places[organization_id] = place._replace(tenant=tenant)
         return False
 
     def write_membership(self, pair: Pair, keys: Sequence[Key]) -> bool:
@@ -192,28 +191,28 @@ class _Rows:
 
         False where the tenant, the membership or its user is not known yet.
         """
-        objects = self._objects
-        place, user_key = self._places.get(pair.organization_id), Key(Kind.USER, pair.user_id)
+        objects = self.objects
+        place, user_key = self.places.get(pair.organization_id), Key(Kind.USER, pair.user_id)
         now, before = (
-            membership_values([states[key] for key in keys], states[user_key], self._roles)
+            membership_values([states[key] for key in keys], states[user_key], self.roles)
             for states in (objects.now, objects.before)
         )
         if place is None or now is None:
             return False
-        person = self._people.get((place.tenant.id, pair.user_id))
+        person = self.people.get((place.tenant.id, pair.user_id))
         if person is None:
             known = user_values(objects.now[user_key])
             if known is None:
                 return False
             values = {**known, "idp_user_id": pair.user_id}
-            user = users.insert_in(place.tenant, values, actor=SYSTEM_IDP, into=self._writes)
+            user = users.insert_in(place.tenant, values, actor=SYSTEM_IDP, into=self.writes)
             person = Person(user, None)
         else:
             self._change_user(person, is_new=before is None)
         if person.membership is None:
-            memberships.create_for(person.user, now, actor=SYSTEM_IDP, into=self._writes)
+            memberships.create_for(person.user, now, actor=SYSTEM_IDP, into=self.writes)
             if now["is_active"]:
-                self._new_members.append(person.user)
+                self.new_members.append(person.user)
             return True
         changes = self._changes(before, now, person.membership)
         if person.has_mapped_role is not None:  # the directory says it, by SCIM
@@ -223,7 +222,7 @@ class _Rows:
         if changes.get("is_active") is False or "role" in changes:
             self._end_owner(person.user)
         if changes:
-            self._changed_memberships.append((person.membership, changes))
+            self.changed_memberships.append((person.membership, changes))
         return True
 
     def write_user(self, user_id: str) -> None:
@@ -232,7 +231,7 @@ class _Rows:
         A tenant may create a user with any ``idp_user_id``. Such a row only follows the end of the
         user, so that the tenant learns nothing about people of other tenants.
         """
-        for (_, idp_user_id), person in self._people.items():
+        for (_, idp_user_id), person in self.people.items():
             if idp_user_id == user_id:
                 self._change_user(person, fields=END if person.is_made_by_tenant else USER_FIELDS)
 
@@ -242,40 +241,40 @@ class _Rows:
         A tenant that has taken more seats than were free is recorded.
         """
         taken = self._taken_seats()
-        for tenant, _, limit in self._places.values():
+        for tenant, _, limit in self.places.values():
             if limit is not None and tenant.id in taken:
                 seats.take_beyond(
-                    limit, taken[tenant.id], tenant=tenant, actor=SYSTEM_IDP, into=self._writes
+                    limit, taken[tenant.id], tenant=tenant, actor=SYSTEM_IDP, into=self.writes
                 )
-        users.update_many(self._changed_users, actor=SYSTEM_IDP, into=self._writes)
-        memberships.update_many(self._changed_memberships, actor=SYSTEM_IDP, into=self._writes)
+        users.update_many(self.changed_users, actor=SYSTEM_IDP, into=self.writes)
+        memberships.update_many(self.changed_memberships, actor=SYSTEM_IDP, into=self.writes)
 
     def _change_user(
         self, person: Person, *, is_new: bool = False, fields: Collection[str] = USER_FIELDS
     ) -> None:
         """Change one row of the user, once; ``is_new``: the row was not certainly theirs before."""
         user, key = person.user, Key(Kind.USER, person.user.idp_user_id)
-        now = user_values(self._objects.now[key])
-        if now is None or user.id in self._written or person.has_mapped_role is not None:
+        now = user_values(self.objects.now[key])
+        if now is None or user.id in self.written or person.has_mapped_role is not None:
             return
-        self._written.add(user.id)
-        before = None if is_new else user_values(self._objects.before[key])
+        self.written.add(user.id)
+        before = None if is_new else user_values(self.objects.before[key])
         changes = self._changes(before, {name: now[name] for name in fields}, user)
         if changes.get("is_active") is False:
             self._end_owner(user)
         if changes:
-            self._changed_users.append((user, changes))
+            self.changed_users.append((user, changes))
 
     def _taken_seats(self) -> Counter[UUID]:
         """How many more seats are taken after the changes, in each tenant."""
         user_changes, member_changes = (
             {row.id: changes.get("is_active", row.is_active) for row, changes in changed}
-            for changed in (self._changed_users, self._changed_memberships)
+            for changed in (self.changed_users, self.changed_memberships)
         )
         taken: Counter[UUID] = Counter()
-        for user in self._new_members:
+        for user in self.new_members:
             taken[user.tenant_id] += user_changes.get(user.id, user.is_active)
-        for user, member, *_ in self._people.values():
+        for user, member, *_ in self.people.values():
             if member is not None:
                 is_active = user_changes.get(user.id, user.is_active)
                 is_member = member_changes.get(member.id, member.is_active)
@@ -284,12 +283,12 @@ class _Rows:
         return taken
 
     def _is_inactive(self, user_id: str) -> bool:
-        values = user_values(self._objects.now[Key(Kind.USER, user_id)])
+        values = user_values(self.objects.now[Key(Kind.USER, user_id)])
         return values is not None and not values["is_active"]
 
     def _end_owner(self, user: User) -> None:
         """Take the user from the tenant's active owners, even if none is left."""
-        place = self._places[user.idp_org_id]
+        place = self.places[user.idp_org_id]
         owners.check_one_remains(
             place.owners,
             user.id,
@@ -297,7 +296,7 @@ class _Rows:
             actor=SYSTEM_IDP,
             allow_ownerless=True,
             tenant=place.tenant,
-            into=self._writes,
+            into=self.writes,
         )
         place.owners.discard(user.id)
 
@@ -308,7 +307,7 @@ class _Rows:
 
         An event that repeats "active" does not reactivate what was ended here.
         """
-        if before is None or self._force:
+        if before is None or self.force:
             changed = {name: value for name, value in now.items() if (name, value) != REPEATED}
         else:
             changed = {name: value for name, value in now.items() if before[name] != value}

@@ -14,16 +14,8 @@ from app.core.actors import SYSTEM_WEBHOOKS
 from app.core.clock import utcnow
 from app.core.db import retries, tenancy, transactions
 from app.events.service import find_events
+from app.webhooks.deliveries import statements
 from app.webhooks.deliveries.attempt import GONE, Result, Work
-from app.webhooks.deliveries.statements import (
-    ADD_DELIVERIES,
-    CLAIM,
-    ENSURE_FEED,
-    FIND_FAILING,
-    LOAD,
-    RECORD,
-    TRY_LOCK,
-)
 from app.webhooks.endpoints import service as endpoints
 from app.webhooks.endpoints.models import DisabledReason
 
@@ -40,14 +32,14 @@ def prepare() -> None:
     """Create the row of the feed's position if it is missing."""
     with transactions.transaction():
         tenancy.enter(tenancy.PLATFORM)
-        ENSURE_FEED.execute()
+        statements.ENSURE_FEED.execute()
 
 
 def add_deliveries() -> int:
     """Add the deliveries of the next events that have positions; the number of these events."""
     with transactions.transaction():
         tenancy.enter(tenancy.PLATFORM)
-        return ADD_DELIVERIES.scalar(batch=BATCH) or 0
+        return statements.ADD_DELIVERIES.scalar(batch=BATCH) or 0
 
 
 def exchange(
@@ -71,13 +63,15 @@ def exchange(
 
 
 def _claim(most: int, slow: Sequence[UUID], most_slow: int) -> list[Work]:
-    if not TRY_LOCK.one().is_mine:
+    if not statements.TRY_LOCK.one().is_mine:
         return []
     limits = {"most": most, "together": TOGETHER, "of_owner": OF_OWNER, "most_slow": most_slow}
-    ids = [UUID(found) for found in CLAIM.scalars(**limits, slow=list(slow), lease=LEASE)]
+    ids = [
+        UUID(found) for found in statements.CLAIM.scalars(**limits, slow=list(slow), lease=LEASE)
+    ]
     if not ids:
         return []
-    rows = LOAD.all(ids=ids)
+    rows = statements.LOAD.all(ids=ids)
     events = find_events([row.WebhookDelivery.event_id for row in rows])
     return [
         Work(
@@ -93,7 +87,7 @@ def _claim(most: int, slow: Sequence[UUID], most_slow: int) -> list[Work]:
 def _record(results: Sequence[Result]) -> int:
     now = utcnow()
     outcomes = [result.outcome() for result in results]
-    RECORD.execute(
+    statements.RECORD.execute(
         ids=[result.work.delivery.id for result in results],
         attempts_at=[result.work.delivery.attempted_at for result in results],
         statuses=[status.value for status, _ in outcomes],
@@ -111,7 +105,7 @@ def _record(results: Sequence[Result]) -> int:
     if failed - gone:
         before = now - timedelta(hours=FAILING_HOURS)
         owners = {one.work.endpoint.tenant_id for one in results}
-        failing = FIND_FAILING.scalars(
+        failing = statements.FIND_FAILING.scalars(
             tenant_ids=sorted(owners), ids=sorted(failed - gone), before=before
         )
         disabled |= dict.fromkeys(failing, DisabledReason.FAILING)
