@@ -57,8 +57,8 @@ class IdentityEvent:
 
         A deletion repeats the object's last version, so its position is the time of the event.
         """
-        says_version = self.version is not None and self.change is not Change.DELETED
-        moment = self.version if self.version and says_version else self.occurred_at
+        is_deletion = self.change is Change.DELETED
+        moment = self.occurred_at if is_deletion else self.version or self.occurred_at
         return microseconds(moment), self.change.rank, microseconds(self.occurred_at)
 
 

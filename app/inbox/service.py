@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import Text, bindparam, func, or_, select
@@ -12,9 +13,8 @@ from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.bulk import update_rows
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.writes import Writes, writes
+from app.core.db.writes import writes
 from app.core.errors import Conflict
 from app.inbox.models import Status, WebhookEvent
 from app.inbox.providers.payloads import Unreadable, parse
@@ -91,10 +91,7 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
     event = queries.lock_row(WebhookEvent, event_id)
     if event.body is None:
         raise PayloadForgotten
-    event, change = queries.update_row(WebhookEvent, event, _pending_again(event))
-    INBOX.notify()
-    _record_replay(event, change, actor)
-    return event
+    return _replay([event], actor=actor)[0]
 
 
 def replay_failed(source: str | None = None, *, actor: Actor) -> int:
@@ -103,33 +100,28 @@ def replay_failed(source: str | None = None, *, actor: Actor) -> int:
     There are at most :data:`REPLAYED_AT_ONCE`. Those that another transaction changes are left.
     """
     events = LOCK_FAILED.all(source=source, most=REPLAYED_AT_ONCE)
-    changed = update_rows(WebhookEvent, [(event, _pending_again(event)) for event in events])
-    with writes() as w:
-        for event, change in changed:
-            _record_replay(event, change, actor, into=w)
-    if events:
-        INBOX.notify()
-    return len(events)
+    return len(_replay(events, actor=actor))
 
 
-def _pending_again(event: WebhookEvent) -> dict[str, object]:
-    return {
+def _replay(events: Sequence[WebhookEvent], *, actor: Actor) -> list[WebhookEvent]:
+    values = {
         "status": Status.PENDING.value,
         "detail": "",
         "attempts": 0,
-        "replays": event.replays + 1,
         "applied_parts": 0,
         "next_attempt_at": utcnow(),
         "processed_at": None,
     }
-
-
-def _record_replay(
-    event: WebhookEvent, change: Change | None, actor: Actor, *, into: Writes | None = None
-) -> None:
-    if change is not None:
-        audited = change.part(("status", "replays"))
-        audit.record("webhook_event.replayed", event, audited, actor=actor, into=into)
+    pending = [(event, {**values, "replays": event.replays + 1}) for event in events]
+    changed = update_rows(WebhookEvent, pending)
+    with writes() as w:
+        for event, change in changed:
+            if change is not None:
+                audited = change.part(("status", "replays"))
+                audit.record("webhook_event.replayed", event, audited, actor=actor, into=w)
+    if events:
+        INBOX.notify()
+    return [event for event, _ in changed]
 
 
 def statistics() -> list[dict[str, object]]:

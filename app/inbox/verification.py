@@ -50,7 +50,12 @@ def configure(app: Flask) -> None:
         except ValueError as fault:
             faults.append(f"{setting.upper()}: {fault}")
             continue
-        _warn(receiver, schemes[receiver], setting.upper())
+        if not schemes[receiver]:
+            log.warning("webhook_secret_missing", extra={"setting": setting.upper()})
+        own = {None, *(provider.name for provider in PROVIDERS[receiver])}
+        for misplaced in (one for one in schemes[receiver] if one.provider not in own):
+            fields = {"setting": setting.upper(), "preset": misplaced.preset}
+            log.warning("webhook_preset_misplaced", extra=fields)  # its events will be ignored
     if faults:
         raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
     app.extensions[SCHEMES] = schemes
@@ -81,15 +86,3 @@ def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: byt
     except SignatureInvalid as fault:
         log.info("webhook_refused", extra={"reason": str(fault)})
         raise Unauthenticated(reason="signature_invalid") from None
-
-
-def _warn(receiver: Receiver, schemes: Sequence[Scheme], setting: str) -> None:
-    """Log a receiver without secrets, and presets of the other receiver's providers."""
-    if not schemes:
-        log.warning("webhook_secret_missing", extra={"setting": setting})
-    own = {None, *(provider.name for provider in PROVIDERS[receiver])}
-    for scheme in schemes:
-        if scheme.provider not in own:  # its events will be ignored
-            log.warning(
-                "webhook_preset_misplaced", extra={"setting": setting, "preset": scheme.preset}
-            )

@@ -88,7 +88,6 @@ def _member(event: Document, change: str) -> dict[str, Any]:
 
 PROVIDER = Provider(
     name="auth0",
-    event_type=lambda event: event.value("type"),
     own_id=lambda event: event.value("id"),
     prefers_own_id=True,
     adapt=adapt,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from app.identity_sync.events import Change, MembershipEvent, OrganizationEvent, UserEvent
+from app.identity_sync.events import Change, MembershipEvent, UserEvent
 from app.inbox.providers.payloads import Document, in_seconds
-from app.inbox.providers.provider import Facts, Provider, lifecycle
+from app.inbox.providers.provider import Facts, Provider, lifecycle, organization
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -24,12 +24,6 @@ def _user(data: Document, facts: Facts) -> UserEvent:
         first_name=data.text("first_name"),
         last_name=data.text("last_name"),
         active=None if banned is None else not banned,
-    )
-
-
-def _organization(data: Document, facts: Facts) -> OrganizationEvent:
-    return OrganizationEvent(
-        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
     )
 
 
@@ -68,10 +62,9 @@ def _primary_email(data: Document) -> str | None:
 
 PROVIDER = Provider(
     name="clerk",
-    event_type=lambda event: event.value("type"),
     adapt=lifecycle(
         "type",
-        {"user": _user, "organization": _organization, "organizationMembership": _membership},
+        {"user": _user, "organization": organization, "organizationMembership": _membership},
         occurred_at=_occurred_at,
         version=lambda data: data.optional_epoch("updated_at"),
     ),

@@ -17,15 +17,9 @@ A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` h
 
 from __future__ import annotations
 
-from app.identity_sync.events import MembershipEvent, OrganizationEvent, UserEvent, membership_key
+from app.identity_sync.events import MembershipEvent, UserEvent, membership_key
 from app.inbox.providers.payloads import Document, full_name
-from app.inbox.providers.provider import Facts, Provider, lifecycle
-
-
-def _organization(data: Document, facts: Facts) -> OrganizationEvent:
-    return OrganizationEvent(
-        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
-    )
+from app.inbox.providers.provider import Facts, Provider, lifecycle, organization
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -70,12 +64,11 @@ def _optional_id(data: Document, name: str) -> str | None:
 
 PROVIDER = Provider(
     name="generic",
-    event_type=lambda event: event.value("type"),
     own_id=lambda event: event.value("id"),
     adapt=lifecycle(
         "type",
         {
-            "organization": _organization,
+            "organization": organization,
             "user": _user,
             "membership": _membership,
             "organization_membership": _membership,

@@ -54,7 +54,6 @@ def _kind(event: Document) -> EmailKind:
 
 PROVIDER = Provider(
     name="generic_email",
-    event_type=lambda event: event.value("type"),
     own_id=lambda event: event.value("id"),
     adapt=adapt,
 )

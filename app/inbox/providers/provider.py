@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, TypedDict, TypeVar
 
 from app.emails.events import EmailEvent
-from app.identity_sync.events import Change, IdentityEvent
+from app.identity_sync.events import Change, IdentityEvent, OrganizationEvent
 from app.inbox.providers.payloads import (
     MAX_ID,
     Document,
@@ -82,7 +82,7 @@ class Provider:
 
     name: str
     adapt: Adapt
-    event_type: Callable[[Document], object]
+    event_type: Callable[[Document], object] = lambda event: event.value("type")
     own_id: Callable[[Document], object] = lambda event: None
     prefers_own_id: bool = False
     sends_batches: bool = False
@@ -150,6 +150,12 @@ def lifecycle(
                 raise Unwanted("not about a user, an organization or a membership")
 
     return adapt
+
+
+def organization(data: Document, facts: Facts) -> OrganizationEvent:
+    return OrganizationEvent(
+        **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
+    )
 
 
 def _unreadable(body: bytes, message_id: str | None, error: str) -> Delivery:

@@ -89,4 +89,4 @@ def _opt_out(event: Document) -> list[EmailEvent]:
     ]
 
 
-PROVIDER = Provider(name="resend", event_type=lambda event: event.value("type"), adapt=adapt)
+PROVIDER = Provider(name="resend", adapt=adapt)

@@ -58,16 +58,11 @@ def _standard_webhooks(
     return Signed(headers, body)
 
 
-def _workos(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    time = int(now * 1000)
-    signature = _hex(secret, f"{time}.".encode() + body)
-    return Signed({"WorkOS-Signature": f"t={time}, v1={signature}"}, body)
-
-
-def _stripe(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    time = int(now)
-    signature = _hex(secret, f"{time}.".encode() + body)
-    return Signed({"Stripe-Signature": f"t={time},v1={signature}"}, body)
+def _timestamped(
+    header: str, form: str, unit: int, secret: str, body: bytes, now: float, message_id: str
+) -> Signed:
+    time = int(now * unit)
+    return Signed({header: form.format(time, _hex(secret, f"{time}.".encode() + body))}, body)
 
 
 def _github(secret: str, body: bytes, now: float, message_id: str) -> Signed:
@@ -120,8 +115,8 @@ def _hex(secret: str, content: bytes) -> str:
 _SIGNERS: dict[str, Callable[[str, bytes, float, str], Signed]] = {
     "standard_webhooks": partial(_standard_webhooks, "webhook"),
     **dict.fromkeys(("svix", "clerk", "stytch", "resend"), partial(_standard_webhooks, "svix")),
-    "workos": _workos,
-    "stripe": _stripe,
+    "workos": partial(_timestamped, "WorkOS-Signature", "t={}, v1={}", 1000),
+    "stripe": partial(_timestamped, "Stripe-Signature", "t={},v1={}", 1),
     "github": _github,
     "logto": _logto,
     "sendgrid": _sendgrid,
