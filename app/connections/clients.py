@@ -12,10 +12,9 @@ from typing import Any
 
 import jwt
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import JSON, Uuid, bindparam, column, delete, func, select
+from sqlalchemy import bindparam, delete
 
 from app.auth.keys import digest_of
-from app.auth.principals import SERVER_PROCESS_ID
 from app.auth.tokens import algorithm_of
 from app.connections.models import ConnectionStatus, ScimAccessToken
 from app.connections.service import new_token
@@ -34,17 +33,8 @@ REQUIRED = ["iss", "sub", "aud", "exp"]
 
 FIND = Statement(
     "auth.find_scim_client",
-    select(
-        func.find_scim_client(bindparam("client_id", type_=Uuid)).table_valued(
-            column("id", Uuid),
-            column("tenant_id", Uuid),
-            "status",
-            "digest",
-            "old_digest",
-            column("public_keys", JSON),
-        ),
-        SERVER_PROCESS_ID,
-    ),
+    "SELECT id, tenant_id, status, digest, old_digest, public_keys,"
+    " pg_backend_pid() AS server_process_id FROM find_scim_client(CAST(:client_id AS uuid))",
 )
 END_OLD = Statement(
     "scim_access_tokens.end_old",
@@ -99,8 +89,7 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
 
 def _find(client_id: str) -> Any:
     """The client, in whose tenant's scope the transaction is afterwards; raises InvalidClient."""
-    row_id = id_or_none(client_id)
-    found = FIND.first(client_id=row_id) if row_id else None
+    found = FIND.first(client_id=client_id) if id_or_none(client_id) else None
     if found is None or found.status != ConnectionStatus.ACTIVE:
         raise InvalidClient
     add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))

@@ -54,10 +54,10 @@ COUNTS = (
     _count(ScimUser, ScimUser.deleted_at.is_(None)).label("user_count"),
     _count(ScimGroup).label("group_count"),
 )
-_connection = select(*ScimConnection.__table__.columns, *COUNTS).where(
-    ScimConnection.id == bindparam("id")
+GET = Statement(
+    "scim_connections.get",
+    select(*ScimConnection.__table__.columns, *COUNTS).where(ScimConnection.id == bindparam("id")),
 )
-GET = Statement("scim_connections.get", _connection)
 COUNT_OF_TENANT = Statement(
     "scim_connections.count",
     select(func.count()).where(ScimConnection.tenant_id == bindparam("tenant_id")),
@@ -139,9 +139,8 @@ def update(
 ) -> SimpleNamespace:
     """Change a connection. Roles of members follow a new mapping when their groups next change.
 
-    Other public keys end the access tokens.
-
-    Raises NotFound, OwnerOnly, PermissionDenied and RoleAboveOwn.
+    Other public keys end the access tokens. Raises NotFound, OwnerOnly, PermissionDenied and
+    RoleAboveOwn.
     """
     connection, counts = _lock(connection_id, actor)
     if not GIVING.isdisjoint(values):

@@ -34,8 +34,6 @@ NONCE_SIZE = 6  # bytes; with it a cursor needs no padding in base 64
 cipher = lru_cache(maxsize=4)(AESSIV)
 
 FIND_FEED = Statement("event_feed.find", select(EventFeed))
-FOLLOWING = Event.position > bindparam("after")
-OF_TENANT = Event.tenant_id == bindparam("tenant_id")
 COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
 FIND_EVENTS = Statement(
     "events.find_many",
@@ -200,8 +198,10 @@ def _parse_id(event_id: str) -> UUID:
 @cache
 def _feed(*, of_tenant: bool, of_types: bool) -> Statement:
     """The state of the feed in every row, also where no event follows."""
-    conditions = [FOLLOWING, *([OF_TENANT] if of_tenant else [])]
-    clause = select(*COLUMNS).outerjoin(Tenant, Tenant.id == Event.tenant_id).where(*conditions)
+    clause = select(*COLUMNS).outerjoin(Tenant, Tenant.id == Event.tenant_id)
+    clause = clause.where(Event.position > bindparam("after"))
+    if of_tenant:
+        clause = clause.where(Event.tenant_id == bindparam("tenant_id"))
     if of_types:
         clause = clause.where(Event.position.in_(_first_of_types(of_tenant=of_tenant)))
     events = clause.order_by(Event.position).limit(bindparam("limit")).subquery("found")

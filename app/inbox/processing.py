@@ -19,7 +19,7 @@ from uuid import UUID
 
 import psycopg2
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
@@ -85,9 +85,7 @@ LOCK_PENDING = Statement(
 )
 COUNT_OVERDUE = Statement(
     "webhook_events.count_overdue",
-    select(func.count())
-    .select_from(EVENTS)
-    .where(IS_PENDING, EVENTS.c.next_attempt_at < bindparam("before")),
+    "SELECT count(*) FROM webhook_events WHERE status = 'pending' AND next_attempt_at < :before",
 )
 # The conditions hold outside the sub-selects too: an operator may replay an event meanwhile.
 REMOVE_PAYLOADS = Statement(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, Uuid, bindparam, column, func, select
-
 from app.auth.guard import TenantSuspended, bearer_of
 from app.auth.keys import digest_of
 from app.auth.permissions import Permission
-from app.auth.principals import SERVER_PROCESS_ID, Principal
+from app.auth.principals import Principal
 from app.connections import activity
 from app.connections.models import Connection, ConnectionStatus
 from app.connections.service import TOKEN_PREFIX
@@ -24,19 +22,8 @@ from app.core.observability.logs import add_facts
 
 AUTHENTICATE = Statement(
     "auth.authenticate_scim",
-    select(
-        func.authenticate_scim(bindparam("digest")).table_valued(
-            column("id", Uuid),
-            column("tenant_id", Uuid),
-            "acts_as",
-            "status",
-            "default_role",
-            column("group_roles", JSON),
-            "deactivate",
-            "tenant_is_active",
-        ),
-        SERVER_PROCESS_ID,
-    ),
+    "SELECT id, tenant_id, acts_as, status, default_role, group_roles, deactivate,"
+    " tenant_is_active, pg_backend_pid() AS server_process_id FROM authenticate_scim(:digest)",
 )
 
 

@@ -132,7 +132,7 @@ def create(
     }
     insert_row(WebhookEndpointState, state)
     record_creation("webhook_endpoint.created", endpoint, actor=actor)
-    return endpoint, _shown(endpoint, secret)
+    return endpoint, None if public_key else secret
 
 
 def update_endpoint(
@@ -192,7 +192,7 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
     if change is not None:
         record("webhook_endpoint.secret_rotated", endpoint, change, actor=actor)
-    return endpoint, _shown(endpoint, secret)
+    return endpoint, None if public_key else secret
 
 
 def old_secrets(endpoint: WebhookEndpoint, state: WebhookEndpointState) -> dict[str, float]:
@@ -281,11 +281,6 @@ def _new_key(signing: Signing) -> tuple[str, str | None]:
     public = private.public_key().public_bytes_raw()
     both = private.private_bytes_raw() + public
     return f"whsk_{b64encode(both).decode()}", f"whpk_{b64encode(public).decode()}"
-
-
-def _shown(endpoint: WebhookEndpoint, secret: str) -> str | None:
-    """The secret that its owner needs; a private key stays here."""
-    return secret if endpoint.signing == Signing.V1.value else None
 
 
 def _encrypted(headers: Mapping[str, str] | None) -> str | None:
