@@ -24,23 +24,17 @@ class EmailKind(StrEnum):
     BOUNCED = "bounced"
     """The receiving server refused it permanently."""
     COMPLAINED = "complained"
-    OPENED = "opened"
+    OPENED = "opened"  # from here on the kinds are no states of a message
     CLICKED = "clicked"
     UNSUBSCRIBED = "unsubscribed"
     RESUBSCRIBED = "resubscribed"
 
 
-STATES = (
-    EmailKind.SCHEDULED,
-    EmailKind.SENT,
-    EmailKind.DEFERRED,
-    EmailKind.SOFT_BOUNCED,
-    EmailKind.REJECTED,
-    EmailKind.DELIVERED,
-    EmailKind.BOUNCED,
-    EmailKind.COMPLAINED,
-)
-"""The states of a message, lowest first. A message has the highest state that any event gave it."""
+STATES = tuple(EmailKind)[: list(EmailKind).index(EmailKind.OPENED)]
+"""The states of a message, lowest first: the kinds before OPENED.
+
+A message has the highest state that any event gave it.
+"""
 
 
 class Cause(StrEnum):

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, BigInteger, Identity, Index, LargeBinary, SmallInteger, Text, text
-from sqlalchemy.orm import Mapped, declared_attr, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
 from app.core.clock import utcnow
@@ -53,29 +53,23 @@ class OutboxEvent(EventColumns, Model):
     """
 
     __tablename__ = "event_outbox"
+    __table_args__ = (Index(None, "number"),)
 
     number: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
-
-    @declared_attr.directive
-    def __table_args__(cls) -> tuple[Index, ...]:  # noqa: N805 - declarative calls it on the class
-        return (Index(None, "number"),)
 
 
 class Event(EventColumns, Model):
     """An event at its position. The application's role may only read, insert and delete."""
 
     __tablename__ = "events"
+    __table_args__ = (
+        Index(None, "position"),
+        Index(None, "id"),
+        Index(None, "type", "position"),
+        Index(None, "tenant_id", "type", "position"),
+    )
 
     position: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-
-    @declared_attr.directive
-    def __table_args__(cls) -> tuple[Index, ...]:  # noqa: N805 - declarative calls it on the class
-        return (
-            Index(None, "position"),
-            Index(None, "id"),
-            Index(None, "type", "position"),
-            Index(None, "tenant_id", "type", "position"),
-        )
 
 
 # Whoever deletes a tenant's rows from one table after the other misses none that is moved meanwhile.

@@ -9,7 +9,7 @@ use the database.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from typing import Any
 
@@ -18,21 +18,15 @@ from app.core.validation.scalars import bounded_name
 from app.identity_sync.events import (
     Change,
     IdentityEvent,
-    MembershipEvent,
     OrganizationEvent,
     RoleGrantEvent,
-    UserEvent,
 )
 
 Place = list[Any]
 """Version, rank, event time, event id: compared in this order."""
 
 GRANT = "grant:"
-ATTRIBUTES: dict[type[IdentityEvent], tuple[str, ...]] = {
-    OrganizationEvent: ("name", "slug"),
-    UserEvent: ("email", "first_name", "last_name", "active"),
-    MembershipEvent: ("membership_id", "organization_id", "user_id", "roles", "active"),
-}
+NOT_ATTRIBUTES = {each.name for each in fields(IdentityEvent)}
 
 
 @dataclass
@@ -76,7 +70,7 @@ class State:
         return changed
 
     def _set_attributes(self, event: IdentityEvent, place: Place) -> Iterator[bool]:
-        for name in ATTRIBUTES[type(event)]:
+        for name in [each.name for each in fields(event) if each.name not in NOT_ATTRIBUTES]:
             value = getattr(event, name)
             if value is not None:
                 yield self._set(name, list(value) if isinstance(value, tuple) else value, place)

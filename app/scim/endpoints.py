@@ -52,13 +52,13 @@ def serve(path: str = "") -> Response:
     return retries.run(lambda: answer(path, request))
 
 
+@blp.record
 def _add_rules(state: BlueprintSetupState) -> None:
     """Add rules that match every method; one without a route is answered with 405 by the view."""
     for rule in (PREFIX, f"{PREFIX}/", f"{PREFIX}/<path:path>"):
         state.app.url_map.add(Rule(rule, endpoint="scim.serve"))
 
 
-blp.record(_add_rules)
 blp.after_request(activity.record)
 answer_errors(oauth.PATH, oauth.write_error, oauth.JSON)  # the first that matches counts
 answer_errors(PREFIX, write_error, SCIM_JSON)
