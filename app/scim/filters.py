@@ -51,13 +51,7 @@ from app.scim.people import CHANGED_AT, IS_ACTIVE
 from app.users.emails import email_key
 
 Op = CompareOperator
-OPERATORS: Mapping[CompareOperator, Callable[[Any, Any], ColumnElement[bool]]] = {
-    Op.eq: operator.eq,
-    Op.gt: operator.gt,
-    Op.ge: operator.ge,
-    Op.lt: operator.lt,
-    Op.le: operator.le,
-}
+OPERATORS = {Op.eq, Op.gt, Op.ge, Op.lt, Op.le}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +79,8 @@ class Column:
             return column.is_distinct_from(operand)
         if op not in OPERATORS:
             raise InvalidFilterException(detail=f"{op.value} does not compare this attribute")
-        return OPERATORS[op](column, operand)
+        compared: ColumnElement[bool] = getattr(operator, op.value)(column, operand)
+        return compared
 
 
 class Exact(Column):
