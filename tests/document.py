@@ -1,6 +1,7 @@
 """The OpenAPI document as a list of requests that a client could send."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -71,15 +72,15 @@ class Operation:
 
     @property
     def takes_a_tenant(self) -> bool:
-        return any(one["name"] == "tenant_id" for one in self._parameters("query"))
+        return "tenant_id" in self.parameters("query")
 
     @cached_property
     def query(self) -> dict[str, Any]:
         """An example of the required parameters, and of :data:`CHOICES`."""
         return {
-            one["name"]: _text(example_of(one["schema"], self.document))
-            for one in self._parameters("query")
-            if one.get("required") or one["name"] in CHOICES.get(self.name, ())
+            name: as_text(example_of(one["schema"], self.document))
+            for name, one in self.parameters("query").items()
+            if one.get("required") or name in CHOICES.get(self.name, ())
         }
 
     @cached_property
@@ -103,19 +104,22 @@ class Operation:
         return self.takes_header("Idempotency-Key")
 
     def takes_header(self, name: str) -> bool:
-        return any(one["name"] == name for one in self._parameters("header"))
+        return name in self.parameters("header")
 
     def path_of(self, row_id: str) -> str:
         return re.sub(r"\{\w+\}", quote(row_id, safe=""), self.path)
 
-    def _parameters(self, place: str) -> list[dict[str, Any]]:
-        return [one for one in self.about.get("parameters", []) if one.get("in") == place]
+    def parameters(self, place: str) -> dict[str, dict[str, Any]]:
+        """Those of a place by name: ``path``, ``query`` or ``header``."""
+        shared = self.document["paths"][self.path].get("parameters", ())
+        every = (*shared, *self.about.get("parameters", ()))
+        return {one["name"]: one for one in every if one["in"] == place}
 
 
-def operations(document: dict[str, Any]) -> list[Operation]:
-    """Every operation of an OpenAPI document."""
+def operations(document: dict[str, Any], kind: type = Operation) -> list[Any]:
+    """Every operation of an OpenAPI document, as a :class:`Operation` or of another ``kind``."""
     return [
-        Operation(method, path, item[method], document)
+        kind(method, path, item[method], document)
         for path, item in document["paths"].items()
         for method in METHODS
         if method in item
@@ -142,11 +146,22 @@ def view_of(app: Flask, operation: Operation) -> Any:
     return app.view_functions[rule.endpoint]
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """A value as it stands in a query."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 ENDPOINTS = "/v1/webhook-endpoints"
+
+
+def resolved(content: Mapping[str, Any], part: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """``part``, or what it refers to."""
+    while part is not None and "$ref" in part:
+        target: Any = content
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            target = target[name]
+        part = target
+    return part or {}
 
 
 def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:

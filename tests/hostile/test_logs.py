@@ -56,7 +56,7 @@ def http(deployed: Installation) -> Iterator[httpx.Client]:
 
 def with_canary(world: World, operation: Operation) -> bytes | None:
     """A body whose every text holds the canary."""
-    if operation.body is None:
+    if not operation.schema:
         return None
     body = dict(world.body(operation))
     for name, schema in operation.fields.items():
@@ -78,8 +78,8 @@ def ask_everything(
         path = operation.path
         for name in operation.named("path"):
             path = path.replace(f"{{{name}}}", quote(world.ids[name]))
-        query = {**operation.required_query, "email": EMAIL, "unknown": CANARY, "cursor": CANARY}
-        if operation.writes:
+        query = {**operation.query, "email": EMAIL, "unknown": CANARY, "cursor": CANARY}
+        if operation.is_change:
             query["tenant_id"] = str(world.tenant.id)
         answer = http.request(
             operation.method,

@@ -29,7 +29,7 @@ def fuzzed(app, service, document):
 
 def share(document: Document, caller: str) -> list[str]:
     """A quarter of the operations; the next callers have the others."""
-    names = [operation.definition["operationId"] for operation in document.operations]
+    names = [operation.about["operationId"] for operation in document.operations]
     return names[UNLIKE.index(caller) % 4 :: 4]
 
 

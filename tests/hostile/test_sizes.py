@@ -64,8 +64,8 @@ def fragments(space: int) -> Iterator[bytes]:
 def places(document: Document, operation: Operation) -> Iterator[Place | None]:
     """Where a body takes a list or an object; None is the body itself."""
     yield None
-    for place in document.places(operation.body or {}):
-        schema: Mapping[str, Any] = operation.body or {}
+    for place in document.places(operation.schema):
+        schema: Mapping[str, Any] = operation.schema
         for step in place:
             schema = document.below(schema, step)
         if isinstance(place[-1], str) and place[-1] != "any" and is_open(schema):
@@ -85,7 +85,7 @@ def wrong_bodies(
     places_of_all = (
         (operation, place)
         for operation in world.document.guarded
-        if operation.body is not None
+        if operation.schema
         for place in places(world.document, operation)
     )
     everything = product(places_of_all, fragments(MAX_BODY - 4096))
@@ -163,7 +163,7 @@ def ask(
     path = operation.path
     for name in operation.named("path"):
         path = path.replace(f"{{{name}}}", quote(world.ids[name]))
-    query = dict(operation.required_query)
+    query = dict(operation.query)
     if "tenant_id" in operation.named("query"):
         query["tenant_id"] = str(world.tenant.id)
     headers = {"Authorization": f"Bearer {world.superadmin}", "Content-Type": "application/json"}

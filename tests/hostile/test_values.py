@@ -66,7 +66,7 @@ class TestHostileValues:
 
     def test_in_every_field_of_every_body(self, world: World, document: Document, tally: Tally):
         for operation in document.guarded:
-            for number, place in enumerate(document.places(operation.body or {})):
+            for number, place in enumerate(document.places(operation.schema)):
                 for name, fragment, expected in fragments(number):
                     body = world.body_with(operation, place, fragment)
 

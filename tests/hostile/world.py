@@ -66,9 +66,9 @@ class World:
         path = operation.path
         for name in operation.named("path"):
             path = path.replace(f"{{{name}}}", {**self._escaped_ids, **(ids or {})}[name])
-        known = {**operation.required_query, **self._tenant_choice(operation), **(query or {})}
+        known = {**operation.query, **self._tenant_choice(operation), **(query or {})}
         text = "&".join(f"{name}={value}" for name, value in known.items())
-        if body is None and operation.body is not None:
+        if body is None and operation.schema:
             body = json.dumps(self.body(operation)).encode()
         return send(
             self.app,
@@ -94,7 +94,7 @@ class World:
     def body_with(self, operation: Operation, place: Place, fragment: bytes) -> bytes:
         """The bytes of a right body that has ``fragment`` at ``place``."""
         body: Any = self.body(operation)
-        root, schema = body, operation.body or {}
+        root, schema = body, operation.schema
         for step, below in pairwise(place):
             schema = self.document.below(schema, step)
             inside = self.document.example(schema)
@@ -116,7 +116,7 @@ class World:
         return {name: quote(value) for name, value in self.ids.items()}
 
     def _tenant_choice(self, operation: Operation) -> dict[str, str]:
-        asked = "tenant_id" in operation.named("query") and operation.writes
+        asked = "tenant_id" in operation.named("query") and operation.is_change
         return {"tenant_id": str(self.tenant.id)} if asked else {}
 
 

@@ -36,7 +36,8 @@ from benchmarks.stage import connect
 from tests import factories
 from tests.conformance.webhook_samples import sample_files
 from tests.conftest import TEST_SETTINGS
-from tests.hostile.document import Document, as_text
+from tests.document import as_text
+from tests.hostile.document import Document
 from tests.hostile.world import World, create_world
 from tests.inbox.sending import SECRETS
 from tests.scim.directory import Directory, create_connection, replace
