@@ -5,8 +5,8 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from flask.testing import FlaskClient
 from psycopg2 import sql
 from psycopg2.extensions import cursor
 from redis import Redis
+from redis.exceptions import RedisError
 from werkzeug.serving import make_server
 from werkzeug.test import TestResponse
 
 from app import create_app
 from app.core.db import prepared
+from app.core.http.rate_limit import EXTENSION
 from app.core.jobs import signals
 from app.dev.engines.instance import DATABASE, Instance
 from app.dev.engines.postgres import SUPERUSER, connect
@@ -187,6 +189,33 @@ def owner(tenant: Tenant) -> str:
 def admin(tenant: Tenant) -> str:
     """The token of an admin of ``tenant``."""
     return factories.create_member(tenant, role="admin")[2]
+
+
+@pytest.fixture
+def with_limits(app: Flask, environment: Mapping[str, str]) -> Iterator[Callable[..., Flask]]:
+    """Call it for an application with rate limits, as it were in another process.
+
+    Nothing is left to be exchanged when the test ends.
+    """
+    made: list[Flask] = []
+
+    def make(**settings: str) -> Flask:
+        made.append(create_app({**environment, "RATELIMIT_ENABLED": "1", **settings}))
+        return made[-1]
+
+    yield make
+    for one in made:
+        with suppress(RedisError):
+            one.extensions[EXTENSION].counts.exchange()
+
+
+@pytest.fixture
+def without_redis(app: Flask, environment: Mapping[str, str]) -> Iterator[Flask]:
+    """The application where Redis is unavailable."""
+    broken = create_app({**environment, "REDIS_URL": "unix:///nowhere/redis.sock"})
+    yield broken
+    with broken.app_context():
+        db.engine.dispose()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from app import create_app
 from app.auth.keys import digest_of
 from app.connections import service
 from app.connections.models import ScimAccessToken, ScimConnection
@@ -17,7 +16,6 @@ from app.connections.oauth import ASSERTION_TYPE, PATH
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.http.rate_limit import EXTENSION
 from tests.database import execute, platform_transaction, row
 from tests.scim.directory import BASE, Directory
 
@@ -134,11 +132,8 @@ class TestAccessTokens:
 
 class TestErrors:
     @pytest.fixture
-    def limited_app(self, app, environment):
-        limits = {"RATELIMIT_ENABLED": "1", "RATELIMIT_FAILED_AUTH": "2/month"}
-        limited = create_app({**environment, **limits})
-        yield limited
-        limited.extensions[EXTENSION].counts.exchange()  # nothing is left for the next test
+    def limited_app(self, with_limits):
+        return with_limits(RATELIMIT_FAILED_AUTH="2/month")
 
     @pytest.mark.parametrize(
         ("body", "error"),

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from app import create_app
 from app.auth import sessions
 from app.auth.keys import digest_of
 from app.core.actors import SYSTEM_CLI
@@ -92,8 +91,7 @@ class TestLink:
 
         assert use(anonymous, secret).status_code == 403
 
-    def test_the_command_prints_one(self, app, anonymous):
-        tenant = create_tenant()
+    def test_the_command_prints_one(self, app, anonymous, tenant):
         user, _, _ = create_member(tenant)
 
         ended = app.test_cli_runner().invoke(args=["console", "link", "--user", user.email])
@@ -189,8 +187,7 @@ class TestEnd:
         assert age < timedelta(minutes=1)
 
     @pytest.mark.parametrize("table", ["users", "memberships", "tenants"])
-    def test_deactivation_and_suspension_end_it_for_ever(self, signed_in, table):
-        tenant = create_tenant()
+    def test_deactivation_and_suspension_end_it_for_ever(self, signed_in, table, tenant):
         browser = signed_in(create_member(tenant)[0])
         assert browser.get("/console").status_code == 200
 
@@ -201,8 +198,7 @@ class TestEnd:
         assert refused.location.startswith("/console/sign-in")
         assert browser.get("/console").status_code == 303
 
-    def test_a_new_role_has_effect_at_once(self, signed_in):
-        tenant = create_tenant()
+    def test_a_new_role_has_effect_at_once(self, signed_in, tenant):
         user, _, _ = create_member(tenant, "owner")
         browser = signed_in(user)
         page = f"/console/tenants/{tenant.id}/edit"
@@ -256,8 +252,7 @@ FOREIGN = [
 
 class TestForgery:
     @pytest.mark.parametrize("headers", [SAME_ORIGIN, {"Origin": "http://localhost"}])
-    def test_the_consoles_own_forms_are_accepted(self, signed_in, headers):
-        tenant = create_tenant()
+    def test_the_consoles_own_forms_are_accepted(self, signed_in, headers, tenant):
         path = f"/console/tenants/{tenant.id}/suspend"
 
         answer = signed_in().post(
@@ -267,8 +262,7 @@ class TestForgery:
         assert answer.status_code == 303
         assert database.query("SELECT is_active FROM tenants") == [(False,)]
 
-    def test_without_the_headers_the_forms_token_is_needed(self, signed_in):
-        tenant = create_tenant()
+    def test_without_the_headers_the_forms_token_is_needed(self, signed_in, tenant):
         browser, other = signed_in(), signed_in()
         path = f"/console/tenants/{tenant.id}/suspend"
         data = {"reason": "Unpaid", "form_confirmation": tenant.slug}
@@ -287,9 +281,7 @@ class TestForgery:
         assert accepted.status_code == 303
         assert len(set(own)) == len(own)  # each is another one, so compression tells nothing
 
-    def test_a_get_changes_nothing(self, signed_in):
-        tenant = create_tenant()
-
+    def test_a_get_changes_nothing(self, signed_in, tenant):
         signed_in().get(
             f"/console/tenants/{tenant.id}/suspend?reason=x&form_confirmation={tenant.slug}"
         )
@@ -342,11 +334,8 @@ class TestSeveralTenants:
 
 
 class TestRateLimits:
-    def test_a_page_counts_once(self, app, environment):
-        limits = dict.fromkeys(("RATELIMIT_DEFAULT", "RATELIMIT_PLATFORM"), "2/hour")
-        limited = create_app(
-            {**environment, "RATELIMIT_ENABLED": "1", **limits}, with_commands=False
-        )
+    def test_a_page_counts_once(self, with_limits):
+        limited = with_limits(RATELIMIT_DEFAULT="2/month", RATELIMIT_PLATFORM="2/month")
         platform_token()
         with platform_transaction():
             browser = Browser(limited, sessions.start(PLATFORM_SUBJECT, None))

@@ -7,11 +7,9 @@ from uuid import UUID
 import pytest
 from psycopg2 import OperationalError
 
-from app import create_app
 from app.auth.permissions import Permission, Role
 from app.core import json_text as app_json
 from app.core.http.body_limits import MAX_BODY
-from app.core.http.rate_limit import EXTENSION
 from app.flags import ofrep
 from tests.conftest import Api
 from tests.factories import (
@@ -38,10 +36,8 @@ def evaluate(api, token, key=None, body=CONTEXT, **headers):
 
 
 @pytest.fixture
-def limited(app, environment):
-    limited = create_app({**environment, "RATELIMIT_ENABLED": "1", "RATELIMIT_DEFAULT": "1/month"})
-    yield Api(limited)
-    limited.extensions[EXTENSION].counts.exchange()  # so that nothing is left for the next test
+def limited(with_limits):
+    return Api(with_limits(RATELIMIT_DEFAULT="1/month"))
 
 
 def naming(name):

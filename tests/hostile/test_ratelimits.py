@@ -1,17 +1,15 @@
 """Limits per credential, and per address for failed authentication, with Redis and without."""
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from flask import Flask
 from redis.exceptions import RedisError
 
-from app import create_app
 from app.core import redis_clients
 from app.core.http.rate_counts import INTERVAL
-from app.core.http.rate_limit import EXTENSION
 from tests import factories
 from tests.hostile.wire import Answer, send
 
@@ -21,22 +19,10 @@ NOWHERE = "unix:///nowhere/redis.sock?db=0"
 
 
 @pytest.fixture
-def process(app: Flask, environment) -> Iterator[Callable[..., Flask]]:
-    """Call it for the service in another process, so far as limits are concerned.
-
-    Nothing is left to be exchanged when the test ends.
-    """
+def process(with_limits) -> Callable[..., Flask]:
+    """Call it for the service in another process, so far as limits are concerned."""
     wait_for_a_whole_test()
-    processes = []
-
-    def start(**settings: str) -> Flask:
-        processes.append(create_app({**environment, **LIMITS, **settings}))
-        return processes[-1]
-
-    yield start
-    for one in processes:
-        with contextlib.suppress(RedisError):
-            one.extensions[EXTENSION].counts.exchange()
+    return partial(with_limits, **LIMITS)
 
 
 @pytest.fixture
@@ -56,7 +42,6 @@ def either(request: pytest.FixtureRequest) -> Flask:
 
 
 LIMITS = {
-    "RATELIMIT_ENABLED": "1",
     "RATELIMIT_DEFAULT": f"{ALLOWED}/minute",
     "RATELIMIT_FAILED_AUTH": f"{FAILURES}/minute",
 }

@@ -115,14 +115,9 @@ class TestMetrics:
 
 
 class TestWithoutRedis:
-    @pytest.fixture
-    def cut_off(self, environment) -> Iterator[FlaskClient]:
-        app = create_app({**environment, "REDIS_URL": "unix:///nowhere/redis.sock"})
-        yield app.test_client()
-        with app.app_context():
-            db.engine.dispose()
-
-    def test_the_metrics_of_jobs_and_processes_keep_their_last_values(self, app, api, cut_off):
+    def test_the_metrics_of_jobs_and_processes_keep_their_last_values(
+        self, app, api, without_redis
+    ):
         name = next(iter(JOBS))
         with app.app_context():
             JOB_RESULTS.add({f"{name} succeeded": 1})
@@ -130,7 +125,7 @@ class TestWithoutRedis:
         before = samples(api.get("/metrics").text)
 
         started = time.monotonic()
-        found = samples(cut_off.get("/metrics").text)
+        found = samples(without_redis.test_client().get("/metrics").text)
 
         assert time.monotonic() - started < 1
         for metric in (
@@ -140,8 +135,8 @@ class TestWithoutRedis:
         ):
             assert found[metric] == before[metric]
 
-    def test_no_worker_is_alive(self, app, cut_off):
-        found = samples(cut_off.get("/metrics").text)
+    def test_no_worker_is_alive(self, app, without_redis):
+        found = samples(without_redis.test_client().get("/metrics").text)
 
         assert found["redis_up",] == 0
         assert found["workers_alive",] == 0

@@ -5,11 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from app import create_app
 from app.core.clock import utcnow
 from app.core.jobs.queues import JOBS, Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
-from app.extensions import db
 from app.operations.checks import database as checks
 from app.plans import health
 from tests.factories import create_tenant, platform_token
@@ -30,15 +28,6 @@ def worker(app):
     worker.register_birth()
     yield worker
     worker.register_death()
-
-
-@pytest.fixture
-def without_redis(environment):
-    """A client of a service whose Redis is away."""
-    broken = create_app({**environment, "REDIS_URL": "unix:///nowhere/redis.sock"})
-    yield broken.test_client()
-    with broken.app_context():
-        db.engine.dispose()
 
 
 def findings(client, token):
@@ -92,7 +81,9 @@ class TestQueues:
         assert data["queues"][-1]["failed"] == 1
 
     def test_are_unknown_without_redis(self, without_redis, token):
-        answer = without_redis.get(QUEUES, headers={"Authorization": f"Bearer {token}"})
+        answer = without_redis.test_client().get(
+            QUEUES, headers={"Authorization": f"Bearer {token}"}
+        )
 
         assert (answer.status_code, answer.get_json()["code"]) == (503, "queues_unavailable")
         assert answer.headers["Retry-After"] == "5"
@@ -117,7 +108,7 @@ class TestFindings:
         assert levels == {"plans": "hint", "migrations": "ok", "queue webhooks": "fault"}
 
     def test_say_that_redis_is_away(self, without_redis, token):
-        assert findings(without_redis, token)["redis"]["ok"] is False
+        assert findings(without_redis.test_client(), token)["redis"]["ok"] is False
 
     def test_leave_out_a_check_that_takes_too_long(self, app, api, token, monkeypatch):
         def sleep():

@@ -4,12 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from app import create_app
 from app.connections import service
 from app.connections.oauth import PATH as TOKEN_PATH
 from app.core.actors import SYSTEM_CLI
 from app.core.db.transactions import RowChanged
-from app.core.http.rate_limit import EXTENSION
 from app.scim import protocol
 from tests.database import platform_transaction
 from tests.scim.directory import ERROR, Directory, create_connection
@@ -18,11 +16,8 @@ LIMIT = 4
 
 
 @pytest.fixture
-def limited(app, environment):
-    limits = {"RATELIMIT_ENABLED": "1", "RATELIMIT_SCIM": f"{LIMIT}/month"}
-    limited = create_app({**environment, **limits})
-    yield limited
-    limited.extensions[EXTENSION].counts.exchange()  # nothing is left for the next test
+def limited(with_limits):
+    return with_limits(RATELIMIT_SCIM=f"{LIMIT}/month")
 
 
 @pytest.fixture

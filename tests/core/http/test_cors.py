@@ -6,7 +6,6 @@ from psycopg2 import OperationalError
 from app import create_app
 from app.auth.permissions import Permission
 from app.core.http.cors import REQUEST_HEADERS, RESPONSE_HEADERS
-from app.core.http.rate_limit import EXTENSION
 from app.flags import ofrep
 from tests.conftest import Api
 from tests.document import operations
@@ -32,11 +31,8 @@ def browser(open_app):
 
 
 @pytest.fixture
-def limited(app, environment):
-    settings = {"CORS_ORIGINS": ALLOWED, "RATELIMIT_ENABLED": "1", "RATELIMIT_DEFAULT": "1/month"}
-    limited = create_app({**environment, **settings})
-    yield Api(limited)
-    limited.extensions[EXTENSION].counts.exchange()  # so that nothing is left for the next test
+def limited(with_limits):
+    return Api(with_limits(CORS_ORIGINS=ALLOWED, RATELIMIT_DEFAULT="1/month"))
 
 
 def preflight(api, path, origin=ALLOWED):
@@ -70,11 +66,10 @@ class TestPreflight:
         answer = preflight(browser, "/v1/tenants")
         document = open_app.test_client().get("/openapi.json").get_json()
         sent = {
-            one["name"]
+            name
             for operation in operations(document)
             if operation.path.startswith(("/v1/", "/ofrep/")) and operation.permission
-            for one in operation.about.get("parameters", [])
-            if one["in"] == "header"
+            for name in operation.parameters("header")
         }
 
         methods = {one.method.upper() for one in operations(document)}
