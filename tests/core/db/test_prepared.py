@@ -9,7 +9,6 @@ from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
 from app.extensions import db
 from app.tenants.models import Tenant
-from app.users.service import list_users
 from tests.factories import create_tenant
 
 NAMES = Statement("tests.names", text("SELECT name FROM pg_prepared_statements"), prepare=False)
@@ -43,21 +42,6 @@ def ask(statement: Statement, **values):
 def execute(statement: str) -> None:
     with transaction() as current:
         current.execute(statement)
-
-
-class TestLists:
-    @pytest.mark.parametrize(
-        "filters", [{}, {"is_active": True}, {"email": "ada@example.com", "idp_user_id": "ada"}]
-    )
-    def test_of_users_are_prepared(self, filters):
-        def work():
-            tenancy.enter(tenancy.PLATFORM)
-            list_users(**filters)
-
-        for _ in range(prepared.THRESHOLD):
-            run(work)
-
-        assert len(names("users_list")) == 1
 
 
 class TestPreparing:

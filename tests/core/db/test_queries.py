@@ -18,8 +18,6 @@ from app.tenants.models import Tenant
 from app.users.models import User
 from tests.factories import create_tenant, create_user
 
-NEW = {"idp_org_id": "org_1", "name": "New", "slug": "new", "plan_name": "free"}
-
 
 @pytest.fixture
 def tenant(app):

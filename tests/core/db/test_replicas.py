@@ -383,7 +383,12 @@ class TestReplica:
 
         degraded = api.get("/readyz")
         shown = samples(api.get("/metrics").text)
+        ended = calm.app.test_cli_runner().invoke(args=["doctor", "--json"])
 
+        findings = {one["check"]: one for one in json.loads(ended.stdout)}
+        assert findings[f"replica {calm.replica(gone).name}"]["found"] == "unavailable"
+        assert findings[f"replica {calm.replica(other).name}"]["ok"]
+        assert findings[f"role at {calm.replica(other).name}"]["ok"]
         assert ready["checks"]["replicas"] == "ok"
         assert degraded.status_code == 200
         assert degraded.get_json()["checks"]["replicas"] == "degraded"
@@ -443,19 +448,6 @@ class TestAgents:
 
         found = anyio.run(talk).structured_content
         assert found["body"]["data"]["first_name"] == "After"
-
-
-class TestDoctor:
-    def test_names_what_is_wrong(self, calm):
-        gone, other = calm.cluster.standbys
-        gone.kill()
-
-        ended = calm.app.test_cli_runner().invoke(args=["doctor", "--json"])
-
-        findings = {one["check"]: one for one in json.loads(ended.stdout)}
-        assert findings[f"replica {calm.replica(gone).name}"]["found"] == "unavailable"
-        assert findings[f"replica {calm.replica(other).name}"]["ok"]
-        assert findings[f"role at {calm.replica(other).name}"]["ok"]
 
 
 class TestPromotedReplica:

@@ -2,7 +2,7 @@
 
 import psycopg2.errors
 import pytest
-from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, func, literal, select, text
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, func, literal, select, text
 
 from app.core.db import tenancy
 from app.core.db.queries import get_row
@@ -65,19 +65,6 @@ class TestRows:
         assert (row.Membership, row.User.email) == (membership, user.email)
         assert (type(row.Membership), type(row.User)) == (Membership.row_class, User.row_class)
 
-    def test_of_columns_are_named(self, unit, tenant):
-        names = Statement("tests.names", select(Tenant.id, Tenant.name.label("title")))
-
-        assert [(row.id, row.title) for row in names.all()] == [(tenant.id, "Before")]
-        assert names.scalars() == [tenant.id]
-        assert names.scalar() == tenant.id
-
-    def test_of_sql_text_are_named(self, unit, tenant):
-        found = Statement("tests.text", "SELECT id, name AS title FROM tenants WHERE id = :id")
-
-        row = found.one(id=str(tenant.id))
-        assert (row.id, row.title) == (tenant.id, "Before")
-
     def test_that_are_not_there_are_none(self, unit):
         nothing = Statement("tests.nothing", select(Tenant.id).where(literal(False)))
 
@@ -106,17 +93,9 @@ class TestValues:
             .where(Tenant.id == any_(bindparam("ids", type_=ARRAY(Uuid))))
             .order_by(Tenant.id),
         )
-        texts = Statement("tests.texts", select(bindparam("texts", type_=ARRAY(Text))))
 
         assert any_of.scalars(ids=[tenant.id, other.id]) == sorted([tenant.id, other.id])
         assert any_of.scalars(ids=[]) == []
-        assert texts.scalar(texts=["a'b", "c\\d", 'e"f', "", "NULL"]) == [
-            "a'b",
-            "c\\d",
-            'e"f',
-            "",
-            "NULL",
-        ]
 
 
 class TestNames:

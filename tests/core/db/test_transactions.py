@@ -4,7 +4,6 @@ from contextlib import suppress
 
 import psycopg2.errors
 import pytest
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INTRANS
 
 from app.auth.guard import current_principal
 from app.core.db import retries, tenancy, transactions
@@ -27,10 +26,6 @@ class TestTransaction:
     def test_does_not_nest(self):
         with transaction(), pytest.raises(RuntimeError, match="does not nest"), transaction():
             pass
-
-    def test_is_needed_to_wait_for_its_commit(self):
-        with pytest.raises(RuntimeError, match="open transaction"):
-            on_commit(print)
 
     def test_has_no_scope_and_nobody_until_they_are_entered(self):
         with transaction():
@@ -74,13 +69,6 @@ class TestTransaction:
             cursor = opened.execute("SELECT current_setting('app.platform', true)")
 
             assert not cursor.fetchone()[0]
-
-    def test_is_open_from_its_first_statement_to_its_commit(self):
-        with transaction() as opened:
-            opened.execute("SELECT 1")
-            assert opened.cursor.connection.get_transaction_status() == TRANSACTION_STATUS_INTRANS
-            status = opened.cursor.connection.get_transaction_status
-        assert status() == TRANSACTION_STATUS_IDLE
 
 
 class TestSavepoint:

@@ -12,7 +12,6 @@ from tests import database
 from tests.concurrency import at_once
 from tests.factories import (
     create_api_key,
-    create_member,
     create_preset,
     create_subscription,
     create_tenant,
@@ -21,11 +20,6 @@ from tests.factories import (
 )
 
 ADA = {"idp_user_id": "u1", "email": "ada@example.com"}
-
-
-@pytest.fixture
-def owner(app) -> str:
-    return create_member(create_tenant(), "owner")[2]
 
 
 @pytest.fixture

@@ -177,29 +177,32 @@ class TestSettings:
 class TestReports:
     def test_tell_where_a_request_failed_and_nothing_that_it_brought(self, traced, watched):
         post_failing(traced, "failed-request")
+        telemetry.flush(traced)
 
         (event,) = watched.wait_for(lambda: watched.events)
+        ((_, span),) = watched.spans
         (exception,) = event["exception"]["values"]
+        assert event["tags"]["trace_id"] == span.trace_id.hex()
+        assert span.status.code == Status.STATUS_CODE_ERROR
+        assert values(span)["error.type"] == "LookupError"
+        assert values(span)["http.response.status_code"] == 500
         assert event["tags"]["request_id"] == "failed-request"
         assert event["tags"]["event"] == "request_failed"
         assert event["transaction"] == "POST /failing/<word>"
         assert exception["type"] == "LookupError"
         assert exception["stacktrace"]["frames"][-1]["function"] == "fail"
         assert CANARY not in json.dumps(watched.events)
+        assert not any(CANARY.encode() in body for _, body in watched.posted)
         assert {"request", "user", "extra", "breadcrumbs"} & event.keys() == set()
-
-    def test_name_the_trace_of_the_request(self, traced, watched):
-        post_failing(traced, "failed-request")
-        telemetry.flush(traced)
-
-        (event,) = watched.wait_for(lambda: watched.events)
-        ((_, span),) = watched.spans
-        assert event["tags"]["trace_id"] == span.trace_id.hex()
 
     def test_tell_of_a_job_that_failed_in_a_process_of_its_own(self, traced, watched):
         run_job(traced, CANARY, CANARY)
 
         (event,) = watched.wait_for(lambda: watched.events)
+        ((_, span),) = watched.wait_for(lambda: watched.spans)
+        assert span.status.code == Status.STATUS_CODE_ERROR
+        assert values(span)["error.type"] == "ValueError"
+        assert CANARY.encode() not in span.SerializeToString()
         assert event["tags"]["event"] == "job_failed"
         assert event["tags"]["job"] == BUILD
         assert event["tags"]["job_id"]
@@ -284,16 +287,6 @@ class TestTraces:
         assert (delivery.trace_id.hex(), delivery.parent_span_id) == (trace_id, change.span_id)
         assert sent.startswith(f"00-{trace_id}-{delivery.span_id.hex()}-")
 
-    def test_show_a_failure_by_its_kind_alone(self, traced, watched):
-        post_failing(traced, "failed-request")
-        telemetry.flush(traced)
-
-        ((_, span),) = watched.spans
-        assert span.status.code == Status.STATUS_CODE_ERROR
-        assert values(span)["error.type"] == "LookupError"
-        assert values(span)["http.response.status_code"] == 500
-        assert not any(CANARY.encode() in body for _, body in watched.posted)
-
     def test_leave_out_what_machines_ask_all_the_time(self, traced, watched):
         for path in ("/healthz", "/readyz", "/metrics"):
             traced.test_client().get(path)
@@ -320,14 +313,6 @@ class TestTraces:
         assert worked.parent_span_id == asked.span_id
         assert worked.kind == Span.SPAN_KIND_CONSUMER
         assert values(worked)["queue"] == "indexes"
-
-    def test_mark_a_job_that_failed(self, traced, watched):
-        run_job(traced, CANARY, CANARY)
-
-        ((_, span),) = watched.wait_for(lambda: watched.spans)
-        assert span.status.code == Status.STATUS_CODE_ERROR
-        assert values(span)["error.type"] == "ValueError"
-        assert CANARY.encode() not in span.SerializeToString()
 
     def test_are_named_in_the_lines_of_request_and_job(self, traced, watched, tmp_path):
         log = tmp_path / "log"

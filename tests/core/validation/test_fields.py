@@ -111,15 +111,6 @@ class TestEmail:
         assert refused_as(fields.Email(), text) == "value_error"
 
 
-class TestChoice:
-    def test_loads_the_member_whose_value_is_sent(self):
-        assert fields.Choice(Colour).deserialize("red") is Colour.RED
-
-    def test_writes_the_value_of_a_member(self):
-        assert fields.Choice(Colour).to_json(Colour.RED) == "red"
-        assert fields.Choice(Colour).to_json("red") == "red"
-
-
 class TestInt:
     @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**30, "99999999999999999999"])
     def test_refuses_what_no_bigint_column_holds(self, value):

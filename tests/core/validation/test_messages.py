@@ -69,6 +69,3 @@ class TestBody:
         entry = error(["a" * MAX_LOC, 10**9], "value_error", "b" * MAX_TEXT, 1, {"error": {}})
 
         assert answered(entry) == [entry]
-
-    def test_without_entries_is_an_empty_list(self):
-        assert body([]) == b'{"detail":[]}'
