@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import json
 import time
+from itertools import product
 from typing import Any
 
 import pytest
@@ -75,13 +76,7 @@ WRONG_CLAIMS: dict[str, dict[str, Any]] = {
     "an org with NUL": {"org_id": "\0"},
     "an org of 100 KB": {"org_id": "a" * 100_000},
 }
-ODD_NUMBERS = {
-    "NaN": b"NaN",
-    "Infinity": b"Infinity",
-    "1e400": b"1e400",
-    "5,000 digits": b"9" * 5000,
-    "-Infinity": b"-Infinity",
-}
+ODD_NUMBERS = (b"NaN", b"Infinity", b"1e400", b"9" * 5000, b"-Infinity")
 CREDENTIALS = {
     "nothing": "",
     "the scheme alone": "Bearer",
@@ -172,22 +167,20 @@ class TestRightTokens:
 
 
 class TestAttacks:
-    @pytest.mark.parametrize("name", WRONG_CLAIMS)
-    def test_with_wrong_claims(self, ask, subject, algorithm, name):
-        payload = claims(**subject | WRONG_CLAIMS[name])
+    def test_with_wrong_claims(self, ask, subject, algorithm):
+        for name, changed in WRONG_CLAIMS.items():
+            forged = token({"alg": algorithm}, claims(**subject | changed), KEYS[algorithm])
 
-        assert is_refused(ask(token({"alg": algorithm}, payload, KEYS[algorithm])))
+            assert is_refused(ask(forged)), name
 
-    @pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
-    @pytest.mark.parametrize("name", ODD_NUMBERS)
-    def test_with_numbers_that_are_none(self, ask, subject, algorithm, claim, name):
-        payload = json.dumps(claims(**subject | {claim: "@"})).encode()
-        payload = payload.replace(b'"@"', ODD_NUMBERS[name])
+    def test_with_numbers_that_are_none(self, ask, subject, algorithm):
+        for claim, number in product(("exp", "nbf", "iat"), ODD_NUMBERS):
+            payload = json.dumps(claims(**subject | {claim: "@"})).encode().replace(b'"@"', number)
 
-        assert is_refused(ask(token({"alg": algorithm}, payload, KEYS[algorithm])))
+            forged = token({"alg": algorithm}, payload, KEYS[algorithm])
+            assert is_refused(ask(forged)), (claim, number[:9])
 
-    @pytest.mark.parametrize("name", ["HS256", "HS384", "HS512"])
-    def test_confusing_the_algorithm(self, ask, subject, algorithm, name):
+    def test_confusing_the_algorithm(self, ask, subject, algorithm):
         """The public key, which everybody knows, as the secret of an HMAC."""
         key = KEYS[algorithm].public_key()
         pem = public_pem(KEYS[algorithm])
@@ -196,25 +189,24 @@ class TestAttacks:
         if algorithm == "RS256":
             secrets.append(key.public_bytes(Encoding.PEM, PublicFormat.PKCS1))
 
-        for secret in secrets:
+        for name, secret in product(("HS256", "HS384", "HS512"), secrets):
             assert is_refused(ask(token({"alg": name}, claims(**subject), secret)))
 
-    @pytest.mark.parametrize("name", ["none", "None", "NONE", "nOnE", "", " none", None])
-    def test_without_a_signature(self, ask, subject, algorithm, name):
-        unsigned = token({"alg": name}, claims(**subject), None)
+    def test_without_a_signature(self, ask, subject, algorithm):
         signed = token({"alg": algorithm}, claims(**subject), KEYS[algorithm])
+        for name in ("none", "None", "NONE", "nOnE", "", " none", None):
+            unsigned = token({"alg": name}, claims(**subject), None)
 
-        assert is_refused(ask(unsigned))
-        assert is_refused(ask(unsigned + signed.rpartition(".")[2]))
-        assert is_refused(ask(unsigned.rstrip(".")))
+            for forged in (unsigned, unsigned + signed.rpartition(".")[2], unsigned.rstrip(".")):
+                assert is_refused(ask(forged)), name
 
     def test_signed_by_a_foreign_key(self, ask, subject, algorithm):
         for name, key in FOREIGN.items():
             assert is_refused(ask(token({"alg": name}, claims(**subject), key)))
 
-    @pytest.mark.parametrize("name", ["RS384", "RS512", "PS256", "PS512", "ES384", "ES256K", "x"])
-    def test_signed_by_the_right_key_in_another_way(self, ask, subject, algorithm, name):
-        assert is_refused(ask(token({"alg": name}, claims(**subject), KEYS[algorithm])))
+    def test_signed_by_the_right_key_in_another_way(self, ask, subject, algorithm):
+        for name in ("RS384", "RS512", "PS256", "PS512", "ES384", "ES256K", "x"):
+            assert is_refused(ask(token({"alg": name}, claims(**subject), KEYS[algorithm])))
 
     def test_that_bring_their_own_key(self, ask, subject, algorithm):
         with provider() as (attacker, _):
@@ -235,19 +227,11 @@ class TestAttacks:
         assert attacker.fetched == 0
 
     def test_with_headers_that_are_none(self, ask, subject, algorithm):
+        name = algorithm.encode()
         headers = (
-            b"[]",
-            b"null",
-            b'"alg"',
-            b"",
-            b"{",
-            b"\xff",
-            b'{"alg": ["' + algorithm.encode() + b'"]}',
-            b'{"alg": {}}',
-            b'{"alg": "' + algorithm.encode() + b'", "kid": []}',
-            b'{"alg": "' + algorithm.encode() + b'", "kid": 1}',
-            b"[" * 100_000,
-            b'{"alg":' * 10_000,
+            *(b"[]", b"null", b'"alg"', b"", b"{", b"\xff", b'{"alg": {}}'),
+            *(b'{"alg": ["%b"]}' % name, b'{"alg": "%b", "kid": []}' % name),
+            *(b'{"alg": "%b", "kid": 1}' % name, b"[" * 100_000, b'{"alg":' * 10_000),
         )
         for header in headers:
             assert is_refused(ask(token(header, claims(**subject), KEYS[algorithm])))
@@ -259,16 +243,8 @@ class TestAttacks:
             assert is_refused(ask(forged))
 
     def test_with_payloads_that_are_none(self, ask, algorithm):
-        for payload in (
-            b"",
-            b"[]",
-            b"null",
-            b"1",
-            b"{",
-            b"\xff",
-            b"[" * 100_000,
-            b'{"a":' * 10_000,
-        ):
+        odd = (b"", b"[]", b"null", b"1", b"{", b"\xff")
+        for payload in (*odd, b"[" * 100_000, b'{"a":' * 10_000):
             assert is_refused(ask(token({"alg": algorithm}, payload, KEYS[algorithm])))
 
     def test_that_alter_what_was_signed(self, ask, subject, algorithm):
