@@ -61,20 +61,8 @@ class TestListEvents:
 
         (event,) = read(api, platform)["data"]
 
-        assert list(event) == (
-            [
-                "id",
-                "type",
-                "timestamp",
-                "position",
-                "tenant_id",
-                "tenant",
-                "actor",
-                "request_id",
-                "data",
-                "changes",
-            ]
-        )
+        names = "id type timestamp position tenant_id tenant actor request_id data changes"
+        assert list(event) == names.split()
         assert event["type"] == "user.updated"
         assert event["data"] == answer.get_json()["data"]
         assert event["changes"] == {"first_name": {"before": "Ada", "after": "Augusta"}}

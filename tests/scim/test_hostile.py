@@ -8,20 +8,9 @@ VALUES = [
     None, True, 0, -1, 10**400, 1.5, "", "a\0", "\ud800", "a" * 100_000, [], {}, [[]], [None],
     {"value": {}}, [{"value": []}], {"a": {"b": {"c": 1}}},
 ]  # fmt: skip
+NAMES = "schemas id externalId userName name active emails phoneNumbers groups roles meta"
 ATTRIBUTES = [
-    *[
-        "schemas",
-        "id",
-        "externalId",
-        "userName",
-        "name",
-        "active",
-        "emails",
-        "phoneNumbers",
-        "groups",
-        "roles",
-        "meta",
-    ],
+    *NAMES.split(),
     *["password", "members", "displayName", ENTERPRISE, "", "\0", "a.b.c"],
 ]
 PATHS = [
