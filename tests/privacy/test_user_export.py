@@ -10,7 +10,6 @@ from tests.factories import (
     create_api_key,
     create_member,
     create_subscription,
-    create_tenant,
     create_user,
     platform_token,
     save,
@@ -18,16 +17,6 @@ from tests.factories import (
 from tests.scim.directory import Directory, create_connection
 
 ADDRESS = "ada@example.com"
-
-
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
-def owner(tenant):
-    return create_member(tenant, "owner")[2]
 
 
 def export(api, user, token):
