@@ -1,4 +1,4 @@
-"""``gunicorn wsgi:app``: limits of bodies, and paths as they were sent."""
+"""``gunicorn wsgi:app``: limits of bodies, redirects, and paths as they were sent."""
 
 import http.client
 import json
@@ -42,6 +42,18 @@ class TestBodies:
         assert refusal is None or send(limit)[0] == refusal
         text = "The request body is larger than this endpoint takes: at most {} bytes."
         assert send(limit + 1) == (413, text.format(limit))
+
+
+class TestRedirect:
+    def test_names_the_address_of_the_connection(self, port):
+        evil = dict.fromkeys(("SCRIPT_NAME", "Script-Name", "X-Forwarded-Prefix"), "/evil")
+        evil |= dict.fromkeys(("Host", "X-Forwarded-Host"), "evil.example")
+        with closing(http.client.HTTPConnection(HOST, port, timeout=20)) as connection:
+            connection.request("GET", "/v1/users/?limit=1", headers=evil)
+            answer = connection.getresponse()
+
+        assert answer.status == 307
+        assert answer.headers["Location"] == f"http://{HOST}:{port}/v1/users?limit=1"
 
 
 class TestPaths:
