@@ -22,13 +22,14 @@ from tests.running.serving import wait_until
 from tests.webhooks.deliveries.receiving import Receiver as Endpoint
 
 SECRET = "whsec_ZmF1bHRzIGFyZSBtYWRlIG9uIHB1cnBvc2UgaGVyZQ=="
-SETTINGS = {"EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}"}
+SETTINGS = {f"{name}_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}" for name in ("EMAIL", "IDP")}
 PATIENCE = 180  # seconds that an answer may take, and that the work left may take
 PAUSE = 0.05  # seconds between two requests of one client
 UNFINISHED = (
     "SELECT FROM webhook_events WHERE status = 'pending'"
     " UNION ALL SELECT FROM webhook_deliveries WHERE status <> 'succeeded'"
 )
+TENANTS_MADE = "SELECT after->>'idp_org_id' FROM audit_events WHERE action = 'tenant.created'"
 NAMES_SET = "SELECT after->>'first_name' FROM audit_events WHERE action = 'user.updated'"
 
 
@@ -126,28 +127,32 @@ class Load:
     def _posts_of(self, poster: int) -> Iterator[Request]:
         for number in count():
             name = f"msg_{poster}_{number}"
+            receiver, kind = Receiver.EMAIL, "email.opened"
             data = {"message_id": name, "recipient": "ada@acme.example"}
+            if number % 10 == 0:
+                receiver, kind, data = Receiver.IDENTITY, "organization.created", {"id": name}
             now = datetime.now(UTC).isoformat()
-            body = json.dumps({"type": "email.opened", "timestamp": now, "data": data}).encode()
-            yield Request(name, self.receipts, partial(_post, body=body, name=name))
+            body = json.dumps({"type": kind, "timestamp": now, "data": data | {"name": name}})
+            post = partial(_post, path=PATHS[receiver], body=body.encode(), name=name)
+            yield Request(name, self.receipts, post)
 
 
-def _post(client: httpx.Client, body: bytes, name: str) -> httpx.Response:
+def _post(client: httpx.Client, path: str, body: bytes, name: str) -> httpx.Response:
     signed = sign("standard_webhooks", SECRET, body, time.time(), message_id=name)
-    return client.post(PATHS[Receiver.EMAIL], content=signed.body, headers=signed.headers)
+    return client.post(path, content=signed.body, headers=signed.headers)
 
 
-def wait_for_effects(load: Load, endpoint: Endpoint) -> None:
+def wait_for_effects(load: Load, endpoint: Endpoint | None = None) -> None:
     """Return once workers, sequencers and senders have done their work.
 
-    ``endpoint`` gets the events of users.
+    ``endpoint`` gets the events of users, if there are any.
     """
     assert load.strange == []
     wait_until(lambda: not query(UNFINISHED), PATIENCE)
-    wait_until(lambda: len(set(endpoint.ids)) >= len(load.changes), PATIENCE)
+    wait_until(lambda: endpoint is None or len({*endpoint.ids}) >= len(load.changes), PATIENCE)
 
 
-def check_effects(load: Load, endpoint: Endpoint) -> None:
+def check_effects(load: Load, endpoint: Endpoint | None = None) -> None:
     """Each acknowledged change and receipt has had its effect exactly once, and nothing else has.
 
     A delivery may come twice, with the same id.
@@ -155,8 +160,10 @@ def check_effects(load: Load, endpoint: Endpoint) -> None:
     audited = Counter(name for (name,) in query(NAMES_SET))
     stored = Counter(name for (name,) in query("SELECT external_id FROM webhook_events"))
     opened = Counter(name for (name,) in query("SELECT message_id FROM email_events"))
-    delivered = {one.id: json.loads(one.body)["data"]["first_name"] for one in endpoint.received}
+    made = Counter(name for (name,) in query(TENANTS_MADE))
+    received = () if endpoint is None else endpoint.received
+    delivered = {one.id: json.loads(one.body)["data"]["first_name"] for one in received}
     assert audited == Counter(load.changes)
     assert stored == Counter(load.receipts)
-    assert opened == Counter(load.receipts)
+    assert opened + made == Counter(load.receipts)
     assert Counter(delivered.values()) == Counter(load.changes)

@@ -5,6 +5,7 @@ The same as those of ``flask jobs``; only the imports are done beforehand.
 
 import gc
 import multiprocessing
+import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -60,6 +61,17 @@ def kill(process: ForkServerProcess) -> None:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
     process.join()
+
+
+def kill_at_random(worker: psutil.Process, *, job: float = 0.7) -> None:
+    """SIGKILL to a worker, and with the probability ``job`` to each process of its jobs."""
+    with suppress(psutil.NoSuchProcess):
+        children = worker.children(recursive=True)
+        worker.kill()
+        for child in children:
+            if random.random() < job:
+                with suppress(psutil.NoSuchProcess):
+                    child.kill()
 
 
 def _start(

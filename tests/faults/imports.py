@@ -7,7 +7,6 @@ are faulty. A kill hits a worker and, by chance, the process of its job.
 import random
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -84,29 +83,19 @@ def _kill_while_applying(
                 workers.append(psutil.Process(_worker.start(environment, [Queue.IMPORTS]).pid))
             time.sleep(random.uniform(0.2, 1))
             if report.kills < kills:
-                _kill(workers.pop(0))
+                _worker.kill_at_random(workers.pop(0))
                 report.kills += 1
                 with app.app_context():  # as the periodic job does after 30 seconds
                     for import_id in ids:
                         apply_import.push(import_id)
     finally:
         for worker in workers:
-            _kill(worker, with_job=True)
+            _worker.kill_at_random(worker, job=1)
 
 
 def _unfinished() -> int:
     counted = "SELECT count(*) AS number FROM imports WHERE finished_at IS NULL"
     return int(query(counted)[0].number)
-
-
-def _kill(worker: psutil.Process, *, with_job: bool = False) -> None:
-    with suppress(psutil.NoSuchProcess):
-        children = worker.children(recursive=True)
-        worker.kill()
-        for child in children:
-            if with_job or random.random() < 0.7:
-                with suppress(psutil.NoSuchProcess):
-                    child.kill()
 
 
 def _count(users: int, faulty: int, report: Report) -> None:
