@@ -1,6 +1,7 @@
 """SQL for tests: looks at, and changes, what the service stored, with every tenant visible."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +42,12 @@ def execute(sql: str, **values: Any) -> int:
     """Run a statement with ``:name`` parameters; how many rows it changed."""
     with platform_transaction():
         return Statement("tests.execute", text(sql), prepare=False).execute(**values)
+
+
+def wait_for_lock(waiting: Future) -> None:
+    """Return once a transaction waits for a lock; ``waiting``, which began it, may not have ended."""
+    while not query("SELECT FROM pg_locks WHERE NOT granted"):
+        assert not waiting.done()
 
 
 def rows(model: Any, **equal: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from tests.custom_fields.fields import (
     create_users,
     index_rows,
 )
-from tests.database import query
+from tests.database import query, wait_for_lock
 from tests.factories import (
     create_member,
     create_tenant,
@@ -26,7 +26,6 @@ from tests.factories import (
     platform_token,
     platform_transaction,
 )
-from tests.running.serving import wait_until
 
 MOST = "x" * (32 * 1024 - len('[""]') - 2)  # the length of an option that leaves two bytes free
 BODY = {"entity_type": "user", "field_key": "team", "label": "Team", "field_type": "text"}
@@ -43,11 +42,8 @@ def actions(field_id) -> list[str]:
 
 
 class TestCreateField:
-    def test_answers_the_field_with_its_defaults(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
-
-        answer = api.post("/v1/custom-fields", token=token, json=BODY)
+    def test_answers_the_field_with_its_defaults(self, api, tenant, admin):
+        answer = api.post("/v1/custom-fields", token=admin, json=BODY)
 
         created = answer.get_json()["data"]
         del created["created_at"], created["updated_at"]
@@ -64,38 +60,34 @@ class TestCreateField:
         }
         assert actions(created["id"]) == ["custom_field.created"]
 
-    def test_queues_the_index_of_a_searchable_field_only(self, app, api):
-        _, _, token = create_member(create_tenant())
-
-        api.post("/v1/custom-fields", token=token, json=BODY)
+    def test_queues_the_index_of_a_searchable_field_only(self, app, api, admin):
+        api.post("/v1/custom-fields", token=admin, json=BODY)
         before = queued(app)
         searchable = {**BODY, "field_key": "desk", "is_searchable": True}
-        answer = api.post("/v1/custom-fields", token=token, json=searchable)
+        answer = api.post("/v1/custom-fields", token=admin, json=searchable)
 
         path = f"/v1/custom-fields/{answer.get_json()['data']['id']}/index"
         assert (before, queued(app)) == (0, 1)
-        assert api.get(path, token=token).get_json()["data"]["state"] == "building"
+        assert api.get(path, token=admin).get_json()["data"]["state"] == "building"
 
     @pytest.mark.parametrize(
         ("field_type", "options"),
         [("text", []), ("integer", ["a"]), ("select", [str(n) for n in range(257)])],
     )
-    def test_refuses_options_that_do_not_fit(self, api, field_type, options):
-        _, _, token = create_member(create_tenant())
+    def test_refuses_options_that_do_not_fit(self, api, field_type, options, admin):
         body = {**BODY, "field_type": field_type, "options": options}
 
-        answer = api.post("/v1/custom-fields", token=token, json=body)
+        answer = api.post("/v1/custom-fields", token=admin, json=body)
 
         (fault,) = answer.get_json()["detail"]
         assert answer.status_code == 422
         assert (fault["type"], fault["loc"]) == ("value_error", ["body", "options"])
 
-    def test_takes_256_options_and_any_number_of_repeats(self, api):
-        _, _, token = create_member(create_tenant())
+    def test_takes_256_options_and_any_number_of_repeats(self, api, admin):
         options = [str(n) for n in range(256)] * 2
         body = {**BODY, "field_type": "select", "options": options}
 
-        answer = api.post("/v1/custom-fields", token=token, json=body)
+        answer = api.post("/v1/custom-fields", token=admin, json=body)
 
         assert answer.status_code == 201
         assert len(answer.get_json()["data"]["options"]) == 256
@@ -116,31 +108,27 @@ class TestCreateField:
 
 
 class TestLimits:
-    def test_a_tenant_has_at_most_256_fields_of_an_entity_type(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_a_tenant_has_at_most_256_fields_of_an_entity_type(self, api, tenant, admin):
         with platform_transaction():
             for number in range(255):
                 place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id}
                 insert_row(CustomField, {**BODY, **place, "field_key": f"f{number}"})
 
-        last = api.post("/v1/custom-fields", token=token, json=BODY)
-        over = api.post("/v1/custom-fields", token=token, json={**BODY, "field_key": "over"})
-        other = api.post("/v1/custom-fields", token=token, json={**BODY, "entity_type": "order"})
+        last = api.post("/v1/custom-fields", token=admin, json=BODY)
+        over = api.post("/v1/custom-fields", token=admin, json={**BODY, "field_key": "over"})
+        other = api.post("/v1/custom-fields", token=admin, json={**BODY, "entity_type": "order"})
 
         assert (last.status_code, over.status_code, other.status_code) == (201, 409, 201)
         assert "256" in over.get_json()["detail"]
         assert over.get_json()["code"] == "custom_field_limit"
 
-    def test_at_most_20_are_searchable_whichever_way_they_become_it(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_at_most_20_are_searchable_whichever_way_they_become_it(self, api, tenant, admin):
         create_fields(tenant, [f"f{number}" for number in range(20)], is_searchable=True)
         plain = create_field(tenant)
 
-        created = api.post("/v1/custom-fields", token=token, json={**BODY, "is_searchable": True})
+        created = api.post("/v1/custom-fields", token=admin, json={**BODY, "is_searchable": True})
         patched = api.patch(
-            f"/v1/custom-fields/{plain.id}", token=token, json={"is_searchable": True}
+            f"/v1/custom-fields/{plain.id}", token=admin, json={"is_searchable": True}
         )
 
         assert (created.status_code, patched.status_code) == (409, 409)
@@ -148,14 +136,13 @@ class TestLimits:
         assert patched.get_json()["code"] == "searchable_field_limit"
         assert service_field(plain).is_searchable is False
 
-    def test_the_options_of_a_field_have_at_most_32_kib(self, api):
-        _, _, token = create_member(create_tenant())
+    def test_the_options_of_a_field_have_at_most_32_kib(self, api, admin):
         body = {**BODY, "field_type": "select"}
 
-        over = api.post("/v1/custom-fields", token=token, json={**body, "options": [MOST + "éx"]})
-        fits = api.post("/v1/custom-fields", token=token, json={**body, "options": [MOST + "é"]})
+        over = api.post("/v1/custom-fields", token=admin, json={**body, "options": [MOST + "éx"]})
+        fits = api.post("/v1/custom-fields", token=admin, json={**body, "options": [MOST + "é"]})
         path = f"/v1/custom-fields/{fits.get_json()['data']['id']}"
-        patched = api.patch(path, token=token, json={"options": [MOST, "x"]})
+        patched = api.patch(path, token=admin, json={"options": [MOST, "x"]})
 
         assert (over.status_code, fits.status_code, patched.status_code) == (409, 201, 409)
         assert over.get_json() == {
@@ -165,61 +152,53 @@ class TestLimits:
             ),
             "code": "options_limit",
         }
-        assert api.get(path, token=token).get_json()["data"]["options"] == [MOST + "é"]
+        assert api.get(path, token=admin).get_json()["data"]["options"] == [MOST + "é"]
 
-    def test_the_options_of_all_fields_have_at_most_2_mib(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_the_options_of_all_fields_have_at_most_2_mib(self, api, tenant, admin):
         body = {**BODY, "field_type": "select", "options": [MOST]}
         with platform_transaction():
             place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id}
             for number in range(64):
                 insert_row(CustomField, {**body, **place, "field_key": f"f{number}"})
 
-        over = api.post("/v1/custom-fields", token=token, json=body)
-        fits = api.post("/v1/custom-fields", token=token, json={**body, "options": ["a"]})
+        over = api.post("/v1/custom-fields", token=admin, json=body)
+        fits = api.post("/v1/custom-fields", token=admin, json={**body, "options": ["a"]})
         path = f"/v1/custom-fields/{fits.get_json()['data']['id']}"
-        patched = api.patch(path, token=token, json={"options": [MOST]})
-        reduced = api.patch(path, token=token, json={"options": []})
+        patched = api.patch(path, token=admin, json={"options": [MOST]})
+        reduced = api.patch(path, token=admin, json={"options": []})
 
         answers = (over, fits, patched, reduced)
         assert [answer.status_code for answer in answers] == [409, 201, 409, 200]
         assert patched.get_json()["code"] == "options_limit"
 
-    def test_at_most_16_fields_are_of_type_email(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_at_most_16_fields_are_of_type_email(self, api, tenant, admin):
         create_fields(tenant, [f"f{number}" for number in range(16)], field_type="email")
 
-        over = api.post("/v1/custom-fields", token=token, json={**BODY, "field_type": "email"})
-        other = api.post("/v1/custom-fields", token=token, json={**BODY, "field_type": "url"})
+        over = api.post("/v1/custom-fields", token=admin, json={**BODY, "field_type": "email"})
+        other = api.post("/v1/custom-fields", token=admin, json={**BODY, "field_type": "url"})
 
         assert (over.status_code, other.status_code) == (409, 201)
         assert over.get_json()["code"] == "email_field_limit"
 
-    def test_larger_options_of_before_can_be_read_and_the_field_changed(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_larger_options_of_before_can_be_read_and_the_field_changed(self, api, tenant, admin):
         large = {"field_type": "select", "options": [MOST * 2]}
         with platform_transaction():
             place = {"tenant_id": tenant.id, "idp_org_id": tenant.idp_org_id}
             field = insert_row(CustomField, {**BODY, **place, **large})
         path = f"/v1/custom-fields/{field.id}"
 
-        renamed = api.patch(path, token=token, json={"label": "New", "options": large["options"]})
-        reduced = api.patch(path, token=token, json={"options": ["a"]})
+        renamed = api.patch(path, token=admin, json={"label": "New", "options": large["options"]})
+        reduced = api.patch(path, token=admin, json={"options": ["a"]})
 
         assert (renamed.status_code, reduced.status_code) == (200, 200)
         assert renamed.get_json()["data"]["options"] == large["options"]
 
-    def test_holds_when_the_last_places_are_taken_at_once(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_holds_when_the_last_places_are_taken_at_once(self, api, tenant, admin):
         create_fields(tenant, [f"f{number}" for number in range(18)], is_searchable=True)
 
         def create(number):
             body = {**BODY, "field_key": f"new{number}", "is_searchable": True}
-            return api.post("/v1/custom-fields", token=token, json=body).status_code
+            return api.post("/v1/custom-fields", token=admin, json=body).status_code
 
         statuses = at_once([lambda n=number: create(n) for number in range(6)])
 
@@ -232,8 +211,7 @@ def service_field(field):
 
 
 class TestReadFields:
-    def test_narrows_by_tenant_type_and_state(self, api):
-        tenant = create_tenant()
+    def test_narrows_by_tenant_type_and_state(self, api, tenant):
         token = platform_token()
         create_field(tenant, field_key="kept", field_type="date", is_searchable=True)
         create_field(tenant, entity_type="order")
@@ -305,17 +283,11 @@ class TestArchiveAndRestore:
         assert api.get(f"{path}/index", token=token).get_json()["data"]["state"] == "building"
 
 
-def wait_for_a_waiting_lock() -> None:
-    waiting = "SELECT count(*) AS locks FROM pg_locks WHERE NOT granted"
-    wait_until(lambda: query(waiting)[0].locks > 0, seconds=10)
-
-
 DONE = ("created", "archived", "restored")
 
 
 class TestDelete:
-    def test_deletes_an_archived_field_with_its_index_and_leaves_the_values(self, app, api):
-        tenant = create_tenant()
+    def test_deletes_an_archived_field_with_its_index_and_leaves_the_values(self, app, api, tenant):
         user = create_user(tenant, meta_data={"team": "red"})
         field = create_field(tenant, field_key="team", is_searchable=True)
         build_index(app, field)
@@ -341,8 +313,7 @@ class TestDelete:
 
         assert (answer.status_code, answer.get_json()["code"]) == (409, "custom_field_active")
 
-    def test_refuses_while_very_many_index_rows_are_left(self, app, api, monkeypatch):
-        tenant = create_tenant()
+    def test_refuses_while_very_many_index_rows_are_left(self, app, api, monkeypatch, tenant):
         field = create_field(tenant, field_key="note", is_searchable=True)
         create_users(tenant, 10)
         build_index(app, field)
@@ -359,8 +330,7 @@ class TestDelete:
 
 
 class TestReorder:
-    def test_numbers_the_named_fields_first_and_the_others_after(self, api):
-        tenant = create_tenant()
+    def test_numbers_the_named_fields_first_and_the_others_after(self, api, tenant):
         _, b, c, d = create_fields(tenant, "abcd")
         other = create_field(tenant, entity_type="order", sort_order=9)
         body = {"entity_type": "user", "field_ids": [str(d.id), str(b.id)]}
@@ -374,8 +344,7 @@ class TestReorder:
         assert actions(d.id) == ["custom_field.created"]
         assert actions(c.id)[-1] == "custom_field.reordered"
 
-    def test_keeps_the_order_that_another_request_stores_meanwhile(self, api):
-        tenant = create_tenant()
+    def test_keeps_the_order_that_another_request_stores_meanwhile(self, api, tenant):
         fields = create_fields(tenant, "abcd")
         token = platform_token()
         path = f"/v1/custom-fields/reorder?tenant_id={tenant.id}"
@@ -386,19 +355,17 @@ class TestReorder:
                 backwards = [field.id for field in reversed(fields)]
                 service.reorder(tenant.id, "user", backwards, actor=SYSTEM_CLI)
                 second = thread.submit(api.post, path, token=token, json=body)
-                wait_for_a_waiting_lock()
+                wait_for_lock(second)
             answer = second.result()
 
         assert [row["field_key"] for row in answer.get_json()["data"]] == [*"bdca"]
 
-    def test_refuses_ids_that_are_unknown_or_named_twice(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant)
+    def test_refuses_ids_that_are_unknown_or_named_twice(self, api, tenant, admin):
         field, foreign = create_field(tenant), create_field(create_tenant())
         ids = [str(field.id), str(field.id), str(foreign.id)]
 
         answer = api.post(
-            "/v1/custom-fields/reorder", token=token, json={"entity_type": "user", "field_ids": ids}
+            "/v1/custom-fields/reorder", token=admin, json={"entity_type": "user", "field_ids": ids}
         )
 
         faults = answer.get_json()["detail"]

@@ -1,6 +1,6 @@
 """An identity event may end a tenant's last owner, which is audited, also beside other changes."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from app.users.models import User
 from tests import database
 from tests.factories import platform_token
 from tests.inbox.sending import Sender, work_off
-from tests.memberships.test_last_owner import WAITING, active_owners
+from tests.memberships.test_last_owner import active_owners
 
 ENDS: dict[str, dict[str, Any]] = {
     "membership.updated": {"organization_id": "o1", "user_id": "u1", "role": "viewer"},
@@ -50,12 +50,6 @@ def join(deliver):
         return user, database.row(Membership, user_id=user.id)
 
     return make
-
-
-def wait_for_lock(running: Future[Any]) -> None:
-    """Wait until a transaction waits for another; the one that is open here holds it up."""
-    while not WAITING.scalar():
-        assert not running.done()
 
 
 def ownerless() -> list[AuditEvent]:
@@ -146,7 +140,7 @@ class TestBesideAnotherTransaction:
             else:
                 memberships.set_active(other.id, False, actor=SYSTEM_CLI)
             results = threads.submit(work_off, app)
-            wait_for_lock(results)
+            database.wait_for_lock(results)
 
         assert [result.retry_in for result in results.result()] == [None]
         assert active_owners(database.row(Tenant)) == []
@@ -164,7 +158,7 @@ class TestBesideAnotherTransaction:
                 sync.apply([end], source="generic", event_id="e1", roles={})
                 threads.submit(api.patch, path.format(first.id, "owner"), token=token)
                 answer = threads.submit(api.patch, path.format(other.id, "viewer"), token=token)
-                wait_for_lock(answer)
+                database.wait_for_lock(answer)
 
             assert answer.result().get_json()["code"] == "last_owner"
         assert active_owners(database.row(Tenant)) == [other_user.id]

@@ -5,12 +5,10 @@ from functools import partial
 from random import Random
 
 import pytest
-from sqlalchemy import text
 
 from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_CLI
-from app.core.db.statements import Statement
 from app.memberships import service as memberships
 from app.users import service as users
 from tests import database
@@ -19,9 +17,6 @@ from tests.factories import create_member, create_tenant, platform_token, platfo
 
 ROUNDS = 10  # of each batch
 ROLES = ("owner", "member")
-WAITING = Statement(
-    "tests.waiting", text("SELECT count(*) FROM pg_locks WHERE NOT granted"), prepare=False
-)
 
 
 def active_owners(tenant):
@@ -84,21 +79,18 @@ class TestRaces:
             assert len(active_owners(tenant)) == 1
             assert {answer.status_code for answer in answers} <= {200, 403, 409}
 
-    def test_who_becomes_the_last_owner_meanwhile_stays_one(self, api):
-        tenant = create_tenant()
+    def test_who_becomes_the_last_owner_meanwhile_stays_one(self, api, tenant):
         (_, first, _), (_, second, _) = (create_member(tenant, role=role) for role in ROLES)
         path, token = f"/v1/memberships/tenant/{second.id}/role?role=viewer", platform_token()
         with ThreadPoolExecutor(1) as threads, platform_transaction():
             memberships.set_role(second.id, Role.OWNER, actor=SYSTEM_CLI)
             memberships.set_role(first.id, Role.VIEWER, actor=SYSTEM_CLI)
             answer = threads.submit(api.patch, path, token=token)
-            while not WAITING.scalar():
-                assert not answer.done()
+            database.wait_for_lock(answer)
 
         assert answer.result().get_json()["code"] == "last_owner"
 
-    def test_owners_changed_in_other_ways_do_not_stand_in_one_anothers_way(self, api):
-        tenant = create_tenant()
+    def test_owners_changed_in_other_ways_do_not_stand_in_one_anothers_way(self, api, tenant):
         owners = [create_member(tenant, role="owner") for _ in range(3)]
         token = platform_token()
         renames = [
@@ -119,8 +111,7 @@ class TestRaces:
 
 
 class TestAllowOwnerless:
-    def test_takes_the_last_owner_which_is_logged_and_audited(self, app, caplog):
-        tenant = create_tenant()
+    def test_takes_the_last_owner_which_is_logged_and_audited(self, caplog, tenant):
         user, _, _ = create_member(tenant, role="owner")
 
         with platform_transaction():

@@ -9,7 +9,7 @@ from app.audit.models import AuditEvent
 from app.auth.permissions import Role
 from app.core.actors import SYSTEM_CLI
 from app.plans import presets
-from tests.database import platform_transaction, query, rows
+from tests.database import platform_transaction, rows, wait_for_lock
 from tests.factories import (
     create_api_key,
     create_member,
@@ -38,11 +38,6 @@ def faults(answer):
 
 def patch(api, preset, body, force=""):
     return api.patch(f"{URL}/{preset.id}{force}", token=platform_token(), json=body)
-
-
-def wait_for_lock(waiting):
-    while not query("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
-        assert not waiting.done()
 
 
 class TestCreatePreset:

@@ -7,24 +7,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import text
 
 from app.core import json_text
 from app.core.actors import SYSTEM_CLI
-from app.core.db.statements import Statement
 from app.subscriptions import service
 from app.subscriptions.schemas import CYCLES, SubscriptionSchema
 from app.subscriptions.statuses import VOCABULARY, StatusClass, class_of
-from tests.database import platform_transaction
+from tests.database import platform_transaction, wait_for_lock
 from tests.factories import create_subscription, create_tenant, platform_token
 from tests.subscriptions.support import audit_events, plan_of, stored
 
 pytestmark = pytest.mark.usefixtures("presets")
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
-WAITING = Statement(
-    "tests.waiting", text("SELECT count(*) FROM pg_locks WHERE NOT granted"), prepare=False
-)
 
 snapshots = st.fixed_dictionaries(
     {
@@ -142,8 +137,7 @@ class TestPlanUnderConcurrency:
             with platform_transaction():
                 service.update_subscription(early.id, {"plan_name": "scale"}, actor=SYSTEM_CLI)
                 waiting = threads.submit(update_late)
-                while not WAITING.scalar():
-                    assert not waiting.done()
+                wait_for_lock(waiting)
             assert waiting.result() == 200
 
         changes = [e for e in audit_events(tenant) if e.action == "tenant.plan_changed"]

@@ -9,7 +9,7 @@ from app.plans import jobs, presets
 from app.plans.jobs import follow_plans
 from app.plans.models import PlanAssignment
 from app.tenants.models import Tenant
-from tests.database import execute, platform_transaction, query, row
+from tests.database import execute, platform_transaction, row, wait_for_lock
 from tests.factories import create_preset, create_subscription, create_tenant, platform_token
 from tests.imports.files import as_file, finish, subscription_line, tenant_line
 from tests.imports.files import post as post_file
@@ -168,8 +168,7 @@ class TestItsPreset:
             with platform_transaction():
                 presets.create_preset("scale", [], actor=SYSTEM_CLI)
                 waiting = threads.submit(patch, api, subscription, plan_name="scale")
-                while not query("SELECT FROM pg_locks WHERE NOT granted"):
-                    assert not waiting.done()
+                wait_for_lock(waiting)
             answer = waiting.result()
 
         assert "X-Plan-Unknown" not in answer.headers
