@@ -1,6 +1,5 @@
 """PUT and DELETE /v1/tenants/{tenant_id}/plan, and what ends an assigned plan."""
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -285,30 +284,3 @@ class TestEnd:
         put(api, tenant)
 
         assert ends() < annual
-
-
-class TestCommands:
-    def run(self, app, *words):
-        return app.test_cli_runner().invoke(args=["tenants", "plan", *words])
-
-    def test_set_extend_and_clear(self, app, tenant):
-        set_ = self.run(app, "set", tenant.slug, "scale", "--reason", "Pilot", "--json")
-        later = ["--until", in_days(3), "--reason", "Pilot"]
-        self.run(app, "set", tenant.slug, "scale", *later)
-        shown = self.run(app, "show", tenant.slug)
-        cleared = self.run(app, "clear", tenant.slug, "--yes", "--json")
-        after = self.run(app, "show", tenant.slug, "--json")
-        again = self.run(app, "clear", tenant.slug, "--yes")
-
-        assert json.loads(set_.stdout)["source"] == "assignment"
-        assert later[1] in shown.stdout
-        assert json.loads(cleared.stdout) == {"tenant_id": str(tenant.id)}
-        assert json.loads(after.stdout)["plan_name"] == "free"
-        assert again.exit_code == 1
-
-    def test_says_what_is_wrong(self, app, tenant):
-        unknown = self.run(app, "set", tenant.slug, "typo", "--reason", "Pilot")
-        naive = self.run(app, "set", tenant.slug, "scale", "--until", "soon", "--reason", "Pilot")
-
-        assert (unknown.exit_code, naive.exit_code) == (1, 2)
-        assert "there is no plan preset of this name: typo" in unknown.stderr

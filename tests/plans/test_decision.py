@@ -1,6 +1,5 @@
 """GET /v1/tenants/{tenant_id}/plan and ``flask tenants plan show``."""
 
-import json
 import random
 from datetime import UTC, datetime
 
@@ -111,17 +110,3 @@ class TestExplainPlan:
             create_subscription(tenant)
 
         assert len(explain(tenant)["candidates"]) == 101
-
-
-class TestCommand:
-    def test_shows_what_decides(self, app):
-        tenant = create_tenant(plan_name="growth")
-        subscription = create_subscription(tenant)
-        run = app.test_cli_runner().invoke
-
-        table = run(args=["tenants", "plan", "show", tenant.slug])
-        told = json.loads(run(args=["tenants", "plan", "show", tenant.slug, "--json"]).stdout)
-
-        assert subscription.bp_subscription_id in table.stdout
-        assert told["because"] in table.stdout
-        assert told["subscription_id"] == str(subscription.id)
