@@ -82,8 +82,7 @@ class TestLists:
         assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
     @pytest.mark.parametrize("words", [(), ("--json",)])
-    def test_say_on_standard_error_that_rows_are_left_out(self, app, words):
-        tenant = create_tenant()
+    def test_say_on_standard_error_that_rows_are_left_out(self, app, words, tenant):
         for _ in range(2):
             create_user(tenant)
 
@@ -92,8 +91,7 @@ class TestLists:
         assert cut.stderr.startswith("There are more rows: give --all, or --cursor ")
         assert all_of_them.stderr == ""
 
-    def test_follow_all_pages_with_a_line_of_progress(self, app):
-        tenant = create_tenant()
+    def test_follow_all_pages_with_a_line_of_progress(self, app, tenant):
         ids = [str(create_user(tenant).id) for _ in range(5)]
 
         ended = self.list_users(app, "--limit", "2", "--all", "--json")
@@ -101,8 +99,7 @@ class TestLists:
         assert [one["id"] for one in json.loads(ended.stdout)] == ids
         assert ended.stderr == "\r2 rows\r4 rows\r5 rows\n"
 
-    def test_go_on_after_a_cursor(self, app):
-        tenant = create_tenant()
+    def test_go_on_after_a_cursor(self, app, tenant):
         ids = [str(create_user(tenant).id) for _ in range(2)]
 
         told = self.list_users(app, "--limit", "1").stderr

@@ -2,12 +2,9 @@
 
 import json
 import re
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from werkzeug.serving import make_server
 
 from app.identity_sync.models import IdentityObject
 from app.inbox.providers import PROVIDERS, Receiver
@@ -31,18 +28,6 @@ def run(app):
         return json.loads(ended.stdout) if ended.stdout else None
 
     return invoke
-
-
-@pytest.fixture
-def url(app) -> Iterator[str]:
-    """The service, on a port of its own."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 class TestLooking:
@@ -70,9 +55,9 @@ class TestSendTest:
 
     @pytest.mark.parametrize(("preset", "source"), PRESETS)
     def test_posts_an_event_that_is_accepted_and_applied(
-        self, app, run, sender, url, preset, source
+        self, app, run, sender, base_url, preset, source
     ):
-        sent = run("send-test", preset, "--url", url, "--secret", SECRETS[preset])
+        sent = run("send-test", preset, "--url", base_url, "--secret", SECRETS[preset])
 
         work_off(app)
         (event,) = all_events()
@@ -80,24 +65,24 @@ class TestSendTest:
         assert sent["answer"]["event_id"] == str(event.id)
         assert (event.source, event.status) == (source, "succeeded")
 
-    def test_signs_with_the_configured_secret(self, app, run, url):
-        sent = run("send-test", "standard_webhooks", "--url", url, "--receiver", "email")
+    def test_signs_with_the_configured_secret(self, app, run, base_url):
+        sent = run("send-test", "standard_webhooks", "--url", base_url, "--receiver", "email")
 
         assert sent["status"] == 200
         assert all_events()[0].source == "generic_email"
 
-    def test_sends_a_file(self, run, url, tmp_path):
+    def test_sends_a_file(self, run, base_url, tmp_path):
         path = tmp_path / "event.json"
         path.write_text('{"type": "x"}')
 
-        run("send-test", "standard_webhooks", "--url", url, "--file", str(path))
+        run("send-test", "standard_webhooks", "--url", base_url, "--file", str(path))
 
         assert all_events()[0].body == b'{"type": "x"}'
 
-    def test_cleans_up_the_sample_tenants_only(self, app, run, sender, url):
+    def test_cleans_up_the_sample_tenants_only(self, app, run, sender, base_url):
         kept = create_tenant(idp_org_id="sample_of_ours")
         for preset in ("workos", "auth0"):
-            run("send-test", preset, "--url", url, "--secret", SECRETS[preset])
+            run("send-test", preset, "--url", base_url, "--secret", SECRETS[preset])
         work_off(app)
 
         cleaned = run("send-test", "--clean")
@@ -111,8 +96,8 @@ class TestSendTest:
     def test_wants_a_preset(self, app):
         assert app.test_cli_runner().invoke(args=["webhooks", "send-test"]).exit_code == 2
 
-    def test_fails_where_the_service_refuses(self, run, url, sender):
-        sent = run("send-test", "workos", "--url", url, "--secret", "another", code=1)
+    def test_fails_where_the_service_refuses(self, run, base_url, sender):
+        sent = run("send-test", "workos", "--url", base_url, "--secret", "another", code=1)
 
         assert sent["status"] == 401
 
