@@ -11,7 +11,7 @@ from psycopg2 import sql
 from app.dev.engines.instance import APPLICATION_ROLE, DATABASE
 from app.dev.engines.postgres import SUPERUSER
 from app.extensions import db
-from tests.factories import create_member, create_tenant, create_user
+from tests.factories import create_user
 from tests.inbox.sending import Sender
 from tests.messages import sent_messages
 
@@ -45,30 +45,25 @@ class TestWhatPostgresReceives:
         assert count_of("BEGIN", messages) == count_of("COMMIT", messages) == 1, messages
         assert len(messages) == len(names), (messages, names)
 
-    def test_of_a_read(self, api, received):
-        tenant = create_tenant()
-        token = create_member(tenant)[2]
+    def test_of_a_read(self, api, received, tenant, admin):
         path = f"/v1/users/{create_user(tenant).id}"
 
-        self.check(received, lambda: api.get(path, token=token))
+        self.check(received, lambda: api.get(path, token=admin))
 
-    def test_of_a_change(self, api, received):
-        tenant = create_tenant()
-        token = create_member(tenant)[2]
+    def test_of_a_change(self, api, received, tenant, admin):
         path = f"/v1/users/{create_user(tenant).id}"
         names = iter(["Ada", "Augusta"])
 
-        self.check(received, lambda: api.patch(path, token=token, json={"first_name": next(names)}))
+        self.check(received, lambda: api.patch(path, token=admin, json={"first_name": next(names)}))
 
-    def test_of_a_creation_with_an_idempotency_key(self, api, received):
-        token = create_member(create_tenant())[2]
+    def test_of_a_creation_with_an_idempotency_key(self, api, received, admin):
         numbers = iter("12")
 
         def send():
             number = next(numbers)
             body = {"idp_user_id": number, "email": f"u{number}@example.com"}
             return api.post(
-                "/v1/users", token=token, json=body, headers={"Idempotency-Key": number}
+                "/v1/users", token=admin, json=body, headers={"Idempotency-Key": number}
             )
 
         self.check(received, send)

@@ -132,8 +132,7 @@ class TestVerdict:
 
 
 class TestSteps:
-    def test_stand_in_their_order_with_what_was_found(self, explain):
-        tenant = create_tenant()
+    def test_stand_in_their_order_with_what_was_found(self, explain, tenant):
         user, membership, _ = create_member(tenant, role="viewer")
 
         told = explain(Permission.BILLING_READ, user_id=user.id)
@@ -181,8 +180,7 @@ class TestSteps:
             ({"is_active": False}, {}, "user"),
         ],
     )
-    def test_name_the_row_that_is_missing(self, explain, values, membership, decided_by):
-        tenant = create_tenant()
+    def test_name_the_row_that_is_missing(self, explain, values, membership, decided_by, tenant):
         user = create_user(tenant, **values)
         if membership is not None:
             create_membership(tenant, user, "owner", **membership)
@@ -317,8 +315,7 @@ class TestQuestions:
         assert told["allowed"] is True
         assert answer.status_code == 404
 
-    def test_about_a_platform_key_name_a_tenant_that_exists(self, api, explain):
-        tenant = create_tenant()
+    def test_about_a_platform_key_name_a_tenant_that_exists(self, api, explain, tenant):
         key = key_of(create_api_key(None, ["users:read"]))
         unknown = {"tenant_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"}, {"org_id": "unknown"}
 

@@ -32,8 +32,7 @@ def write_event(tenant=None, *, action="user.updated", target_id="u", actor="sys
 
 
 class TestListEvents:
-    def test_shows_who_changed_what(self, api):
-        tenant = create_tenant()
+    def test_shows_who_changed_what(self, api, tenant):
         admin, _, token = create_member(tenant, role="admin")
         user = create_user(tenant, first_name="Ada")
         path = f"/v1/users/{user.id}"
@@ -65,14 +64,12 @@ class TestListEvents:
             "action=tenant.updated&target_id=t&actor=key:1",
         ],
     )
-    def test_narrows_by_each_filter(self, api, query):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant, role="admin")
+    def test_narrows_by_each_filter(self, api, query, tenant, admin):
         write_event(tenant)
         write_event(tenant, action="tenant.updated", target_id="t", actor="key:1")
         write_event(tenant, action="user.created")
 
-        events = api.get(f"{PATH}?{query}", token=token).get_json()["data"]
+        events = api.get(f"{PATH}?{query}", token=admin).get_json()["data"]
 
         assert [event["target_id"] for event in events] == ["t"]
 
@@ -83,15 +80,13 @@ class TestListEvents:
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"] == ["query", name]
 
-    def test_narrows_by_time(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant, role="admin")
+    def test_narrows_by_time(self, api, tenant, admin):
         for name in ("first", "second", "third"):
             write_event(tenant, target_id=name)
-        moments = [event["created_at"] for event in api.get(PATH, token=token).get_json()["data"]]
+        moments = [event["created_at"] for event in api.get(PATH, token=admin).get_json()["data"]]
 
         def names(**query):
-            events = api.get(PATH, token=token, query_string=query).get_json()["data"]
+            events = api.get(PATH, token=admin, query_string=query).get_json()["data"]
             return [event["target_id"] for event in events]
 
         assert names(created_after=moments[1]) == ["second", "third"]

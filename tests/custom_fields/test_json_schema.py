@@ -15,7 +15,7 @@ from app.custom_fields.values.check import check
 from app.custom_fields.values.rules import Rule
 from tests.custom_fields.examples import bad, good, options_of
 from tests.custom_fields.fields import create_field
-from tests.factories import create_member, create_tenant, platform_token
+from tests.factories import create_member, platform_token
 
 # What no JSON Schema can say: the service alone refuses these.
 FINER_THAN_A_SCHEMA = {
@@ -139,8 +139,7 @@ class TestAgreement:
 
 
 class TestGetJsonSchema:
-    def test_describes_the_active_fields_in_the_order_of_a_form(self, api):
-        tenant = create_tenant()
+    def test_describes_the_active_fields_in_the_order_of_a_form(self, api, tenant):
         _, _, token = create_member(tenant, role="viewer")
         create_field(tenant, field_key="last", label="Last", sort_order=2, is_required=True)
         create_field(tenant, field_key="first", label="First", field_type="long_text")
@@ -167,8 +166,7 @@ class TestGetJsonSchema:
             "required": ["last"],
         }
 
-    def test_is_valid_for_every_type_as_it_comes_over_the_wire(self, api):
-        tenant = create_tenant()
+    def test_is_valid_for_every_type_as_it_comes_over_the_wire(self, api, tenant):
         for field_type in FieldType:
             create_field(tenant, field_key=f"a_{field_type}", field_type=str(field_type))
         path = f"/v1/custom-fields/json-schema?entity_type=user&tenant_id={tenant.id}"
@@ -180,8 +178,7 @@ class TestGetJsonSchema:
 
 
 class TestFieldsWithoutOptions:
-    def test_have_an_empty_enum(self, api):
-        tenant = create_tenant()
+    def test_have_an_empty_enum(self, api, tenant):
         create_field(tenant, field_key="size", field_type="select")
         create_field(tenant, field_key="colors", field_type="multi_select", options=[])
         path = f"/v1/custom-fields/json-schema?entity_type=user&tenant_id={tenant.id}"

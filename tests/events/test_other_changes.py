@@ -82,9 +82,7 @@ class TestIdentityEvents:
 
 
 class TestEmailEvents:
-    def test_are_the_platforms(self, api, deliver, found):
-        token = create_member(create_tenant(), role="owner")[2]
-
+    def test_are_the_platforms(self, api, deliver, found, owner):
         deliver("email.bounced", 9, recipient="a@b.example", message_id="m", bounce_type="hard")
         deliver("email.complained", 10, recipient="c@b.example", message_id="n")
 
@@ -92,7 +90,7 @@ class TestEmailEvents:
         assert events.keys() == {"email.bounced", "email.complained", "email.suppressed"}
         assert events["email.bounced"]["data"]["recipient"] == "a@b.example"
         assert {one["tenant_id"] for one in events.values()} == {None}
-        assert read(api, token)["data"] == []
+        assert read(api, owner)["data"] == []
 
 
 class TestEnds:
@@ -115,8 +113,7 @@ class TestEnds:
         assert deleted["data"]["idp_org_id"] == tenant.idp_org_id
         assert deleted["data"]["name"] == deleted["data"]["primary_contact_email"] == ""
 
-    def test_of_a_person_is_told_without_them(self, app, api, found):
-        tenant = create_tenant()
+    def test_of_a_person_is_told_without_them(self, app, api, found, tenant):
         create_member(tenant, role="owner")
         user = create_member(tenant)[0]
         assert api.delete(f"/v1/users/{user.id}", token=platform_token()).status_code == 202

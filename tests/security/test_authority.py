@@ -42,8 +42,7 @@ def send_late(port, path, *, token, meanwhile, **body):
 
 
 class TestSlowSender:
-    def test_is_judged_by_the_role_at_the_end_of_the_request(self, api, port):
-        tenant = create_tenant()
+    def test_is_judged_by_the_role_at_the_end_of_the_request(self, api, port, tenant):
         owner = create_member(tenant, role="owner")[2]
         _, membership, admin = create_member(tenant, role="admin")
         target, _, _ = create_member(tenant, role="viewer")
@@ -60,8 +59,7 @@ class TestSlowSender:
         assert status == 403
         assert row(User, id=target.id).first_name == ""
 
-    def test_changes_nothing_in_a_tenant_suspended_meanwhile(self, api, port):
-        tenant = create_tenant()
+    def test_changes_nothing_in_a_tenant_suspended_meanwhile(self, api, port, tenant):
         owner = create_member(tenant, role="owner")[2]
         suspend = f"/v1/tenants/{tenant.id}/active?is_active=false"
         operator = platform_token()
@@ -109,8 +107,7 @@ class TestGrowth:
 
     @pytest.mark.parametrize("of_tenant", [True, False], ids=["tenant's key", "platform key"])
     @pytest.mark.parametrize("path", LASTING)
-    def test_is_refused(self, api, app, path, of_tenant):
-        tenant = create_tenant()
+    def test_is_refused(self, api, app, path, of_tenant, tenant):
         key = create_api_key(tenant if of_tenant else None, [permission_of(app, path)])
 
         answer = api.post(f"{path}?tenant_id={tenant.id}", token=key, json=LASTING[path])

@@ -50,8 +50,7 @@ class TestCancelSubscription:
         assert stored(row).cancel_at_period_end is True
 
     @pytest.mark.parametrize("at_period_end", [True, False])
-    def test_a_second_time_changes_nothing(self, api, at_period_end):
-        tenant = create_tenant()
+    def test_a_second_time_changes_nothing(self, api, at_period_end, tenant):
         row = create_subscription(tenant)
         first = cancel(api, row, {"at_period_end": at_period_end, "reason": "a"})
 
@@ -62,8 +61,7 @@ class TestCancelSubscription:
         assert audit_actions(tenant) == ["subscription.canceled"]
         assert stored(row).cancel_reason == "a"
 
-    def test_now_after_one_at_the_periods_end_is_a_new_cancellation(self, api):
-        tenant = create_tenant()
+    def test_now_after_one_at_the_periods_end_is_a_new_cancellation(self, api, tenant):
         row = create_subscription(tenant)
         cancel(api, row, {"at_period_end": True})
 
@@ -74,8 +72,7 @@ class TestCancelSubscription:
 
     @pytest.mark.parametrize("at_period_end", [True, False])
     @pytest.mark.parametrize("status", ["canceled", "cancelled", "terminated"])
-    def test_after_the_end_changes_nothing(self, api, status, at_period_end):
-        tenant = create_tenant()
+    def test_after_the_end_changes_nothing(self, api, status, at_period_end, tenant):
         row = create_subscription(tenant, bp_status=status)
 
         answer = cancel(api, row, {"at_period_end": at_period_end})
@@ -83,8 +80,7 @@ class TestCancelSubscription:
         assert (answer.status_code, answer.json["data"]["bp_status"]) == (200, status)
         assert audit_actions(tenant) == []
 
-    def test_is_withdrawn_when_it_renews_again(self, api):
-        tenant = create_tenant()
+    def test_is_withdrawn_when_it_renews_again(self, api, tenant):
         row = create_subscription(tenant)
         cancel(api, row, {"at_period_end": True})
 

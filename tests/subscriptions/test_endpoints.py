@@ -46,16 +46,13 @@ class TestCreateSubscription:
         assert data["billing_email"] == ""
         assert data["send_invoice_days_before_due"] == 0
 
-    def test_gives_the_tenant_its_plan(self, api):
-        tenant = create_tenant()
-
+    def test_gives_the_tenant_its_plan(self, api, tenant):
         create(api, tenant)
 
         assert plan_of(tenant) == "growth"
         assert audit_actions(tenant) == ["subscription.created", "tenant.plan_changed"]
 
-    def test_refuses_the_same_provider_id_twice(self, api):
-        tenant = create_tenant()
+    def test_refuses_the_same_provider_id_twice(self, api, tenant):
         create(api, tenant)
 
         answer = create(api, tenant)
@@ -77,8 +74,7 @@ class TestListSubscriptions:
         assert answer.status_code == 200, answer.json
         return [row["id"] for row in answer.json["data"]]
 
-    def test_narrows_by_every_filter(self, api):
-        tenant = create_tenant()
+    def test_narrows_by_every_filter(self, api, tenant):
         wanted = create_subscription(
             tenant, bp_customer_id="c" * 5000, bp_status="past_due", bp_subscription_id="sub_x"
         )

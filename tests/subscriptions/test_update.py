@@ -54,8 +54,7 @@ def update(api, row, body, token=None, at=None, **headers):
 
 
 class TestUpdateSubscription:
-    def test_sets_every_field_and_records_it_once(self, api):
-        tenant = create_tenant()
+    def test_sets_every_field_and_records_it_once(self, api, tenant):
         row = create_subscription(tenant)
 
         data = update(api, row, OWN_FIELDS | PROVIDER_FIELDS).json["data"]
@@ -64,8 +63,7 @@ class TestUpdateSubscription:
         assert {name: data[name] for name in PROVIDER_FIELDS} == PROVIDER_FIELDS
         assert audit_actions(tenant) == ["subscription.updated", "tenant.plan_changed"]
 
-    def test_records_only_what_differs(self, api):
-        tenant = create_tenant()
+    def test_records_only_what_differs(self, api, tenant):
         row = create_subscription(tenant)
 
         update(api, row, {"billing_city": "Springfield", "bp_status": "active"})
@@ -76,8 +74,7 @@ class TestUpdateSubscription:
             {"billing_city": "Springfield"},
         )
 
-    def test_lets_the_tenant_change_its_address_contact_and_delivery(self, api):
-        tenant = create_tenant()
+    def test_lets_the_tenant_change_its_address_contact_and_delivery(self, api, tenant):
         row = create_subscription(tenant)
         _, _, token = create_member(tenant, Role.BILLING)
 
@@ -86,8 +83,7 @@ class TestUpdateSubscription:
         assert {name: data[name] for name in OWN_FIELDS} == OWN_FIELDS
 
     @pytest.mark.parametrize("field", PROVIDER_FIELDS)
-    def test_refuses_a_tenants_credential_the_providers_fields(self, api, field):
-        tenant = create_tenant()
+    def test_refuses_a_tenants_credential_the_providers_fields(self, api, field, tenant):
         row = create_subscription(tenant)
         _, _, owner = create_member(tenant, Role.OWNER)
         key = create_api_key(tenant, [Permission.BILLING_WRITE])
@@ -105,8 +101,7 @@ class TestUpdateSubscription:
         assert update(api, row, {"plan_name": "scale"}, token).status_code == 404
         assert update(api, row, {"plan_name": 1}, token).status_code == 422
 
-    def test_refuses_a_tenant_the_providers_clock(self, api):
-        tenant = create_tenant()
+    def test_refuses_a_tenant_the_providers_clock(self, api, tenant):
         row = create_subscription(tenant)
         _, _, token = create_member(tenant, Role.OWNER)
 
@@ -189,8 +184,7 @@ class TestSourceTimestamp:
 
 
 class TestTenantsPlan:
-    def test_is_that_of_the_latest_start_among_those_not_ended(self, api):
-        tenant = create_tenant()
+    def test_is_that_of_the_latest_start_among_those_not_ended(self, api, tenant):
         early = create_subscription(tenant, start_date=datetime(2026, 1, 1, tzinfo=UTC))
         late = create_subscription(tenant, start_date=datetime(2026, 6, 1, tzinfo=UTC))
 
@@ -203,8 +197,7 @@ class TestTenantsPlan:
 
         assert [first, second, third] == ["free", "late", "early"]
 
-    def test_is_that_of_the_latest_id_where_the_starts_are_equal(self, api):
-        tenant = create_tenant()
+    def test_is_that_of_the_latest_id_where_the_starts_are_equal(self, api, tenant):
         first = create_subscription(tenant, plan_name="first")
         create_subscription(tenant, plan_name="second")
 
@@ -212,8 +205,7 @@ class TestTenantsPlan:
 
         assert plan_of(tenant) == "second"
 
-    def test_moves_with_the_start_date(self, api):
-        tenant = create_tenant()
+    def test_moves_with_the_start_date(self, api, tenant):
         create_subscription(tenant, plan_name="a", start_date=datetime(2026, 2, 1, tzinfo=UTC))
         other = create_subscription(tenant, plan_name="b")
 

@@ -146,8 +146,7 @@ class TestUpdateTenant:
         assert api.get(path, token=superadmin).get_json()["data"]["name"] == tenant.name
 
     @pytest.mark.parametrize("slug", BAD_SLUGS)
-    def test_refuses_a_new_slug_of_another_form(self, api, superadmin, slug):
-        tenant = create_tenant()
+    def test_refuses_a_new_slug_of_another_form(self, api, superadmin, slug, tenant):
         path, stale = f"/v1/tenants/{tenant.id}", {"If-Match": '"9"'}
 
         answer = api.patch(path, token=superadmin, json={"slug": slug}, headers=stale)
@@ -172,8 +171,7 @@ class TestUpdateTenant:
         assert answer.status_code == 200
         assert body.items() <= answer.get_json()["data"].items()
 
-    def test_leaves_idp_org_id_to_the_platform(self, api, superadmin):
-        tenant = create_tenant()
+    def test_leaves_idp_org_id_to_the_platform(self, api, superadmin, tenant):
         user, membership, owner = create_member(tenant, role="owner")
         path = f"/v1/tenants/{tenant.id}"
 
@@ -188,8 +186,7 @@ class TestUpdateTenant:
 
 
 class TestSuspend:
-    def test_records_the_reason(self, api, superadmin):
-        tenant = create_tenant()
+    def test_records_the_reason(self, api, superadmin, tenant):
         _, _, owner = create_member(tenant, role="owner")
         path = f"/v1/tenants/{tenant.id}"
 
@@ -219,8 +216,7 @@ class TestSuspend:
 
 
 class TestSetActive:
-    def test_suspends_and_activates(self, api, superadmin):
-        tenant = create_tenant()
+    def test_suspends_and_activates(self, api, superadmin, tenant):
         _, _, owner = create_member(tenant, role="owner")
         path = f"/v1/tenants/{tenant.id}"
 

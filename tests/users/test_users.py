@@ -16,8 +16,7 @@ from tests.factories import (
 
 
 class TestCreateUser:
-    def test_notes_who_created_it_and_fills_in_the_rest(self, api):
-        tenant = create_tenant()
+    def test_notes_who_created_it_and_fills_in_the_rest(self, api, tenant):
         creator, _, token = create_member(tenant, role="admin")
         body = {"idp_user_id": "u", "email": "Ada@EXAMPLE.com"}
 
@@ -55,25 +54,22 @@ class TestCreateUser:
         ]
         assert unknown.status_code == 404
 
-    def test_refuses_an_idp_user_id_that_the_tenant_has(self, api):
-        tenant = create_tenant()
-        _, _, token = create_member(tenant, role="admin")
+    def test_refuses_an_idp_user_id_that_the_tenant_has(self, api, tenant, admin):
         create_user(tenant, idp_user_id="taken")
         create_user(create_tenant(), idp_user_id="elsewhere")
 
         clash, fine = (
-            api.post("/v1/users", token=token, json={"idp_user_id": name, "email": "a@b.co"})
+            api.post("/v1/users", token=admin, json={"idp_user_id": name, "email": "a@b.co"})
             for name in ("taken", "elsewhere")
         )
 
         assert (clash.status_code, clash.get_json()["code"]) == (409, "idp_user_id_taken")
         assert fine.status_code == 201
 
-    def test_refuses_metadata_beyond_its_limit(self, api):
-        _, _, token = create_member(create_tenant(), role="admin")
+    def test_refuses_metadata_beyond_its_limit(self, api, admin):
         body = {"idp_user_id": "u", "email": "a@b.co", "meta_data": {"k": "v" * 32_768}}
 
-        answer = api.post("/v1/users", token=token, json=body)
+        answer = api.post("/v1/users", token=admin, json=body)
 
         (fault,) = answer.get_json()["detail"]
         assert fault["loc"] == ["body", "meta_data"]
@@ -90,8 +86,7 @@ class TestListUsers:
         assert [user["id"] for user in every] == [str(first.id), str(second.id)]
         assert [user["id"] for user in one.get_json()["data"]] == [str(second.id)]
 
-    def test_narrows_by_state_address_and_person(self, api):
-        tenant = create_tenant()
+    def test_narrows_by_state_address_and_person(self, api, tenant):
         wanted = create_user(tenant, email="a@b.co", idp_user_id="ada", is_active=False)
         _, _, viewer = create_member(tenant, role="viewer")
 
@@ -106,8 +101,7 @@ class TestListUsers:
 
 
 class TestUpdateUser:
-    def test_changes_what_it_is_given_and_says_who_did(self, api):
-        tenant = create_tenant()
+    def test_changes_what_it_is_given_and_says_who_did(self, api, tenant):
         user = create_user(tenant, last_name="Byron")
         admin, _, token = create_member(tenant, role="admin")
 
@@ -119,8 +113,7 @@ class TestUpdateUser:
         assert changed["created_by_user_id"] == SYSTEM_CLI.id
         assert answer.headers["ETag"] == '"2"'
 
-    def test_leaves_idp_user_id_to_the_platform(self, api):
-        tenant = create_tenant()
+    def test_leaves_idp_user_id_to_the_platform(self, api, tenant):
         user = create_user(tenant)
         create_user(tenant, idp_user_id="taken")
         _, _, owner = create_member(tenant, role="owner")
@@ -135,8 +128,7 @@ class TestUpdateUser:
         assert changed.get_json()["data"]["idp_user_id"] == "new"
         assert (clash.status_code, clash.get_json()["code"]) == (409, "idp_user_id_taken")
 
-    def test_deactivation_counts_on_the_next_request(self, api):
-        tenant = create_tenant()
+    def test_deactivation_counts_on_the_next_request(self, api, tenant):
         _, _, admin = create_member(tenant, role="admin")
         user, _, token = create_member(tenant, role="member")
 
@@ -151,8 +143,7 @@ class TestUpdateUser:
         assert again.status_code == 200
 
     @pytest.mark.parametrize("role", ["admin", "key", "platform key"])
-    def test_only_an_owner_touches_an_owner(self, api, role):
-        tenant = create_tenant()
+    def test_only_an_owner_touches_an_owner(self, api, role, tenant):
         owner, _, owner_token = create_member(tenant, role="owner")
         _, _, admin = create_member(tenant, role="admin")
         of = None if role == "platform key" else tenant
@@ -180,8 +171,7 @@ class TestUpdateUser:
         assert (refused.status_code, refused.get_json()["code"]) == (403, "owner_only")
         assert allowed.status_code == 200
 
-    def test_an_inactive_owners_membership_is_an_owners_too(self, api):
-        tenant = create_tenant()
+    def test_an_inactive_owners_membership_is_an_owners_too(self, api, tenant):
         owner = create_user(tenant, is_active=False)
         create_membership(tenant, owner, "owner", is_active=False)
         _, _, admin = create_member(tenant, role="admin")
@@ -190,8 +180,7 @@ class TestUpdateUser:
 
         assert answer.status_code == 403
 
-    def test_keeps_the_last_active_owner(self, api):
-        tenant = create_tenant()
+    def test_keeps_the_last_active_owner(self, api, tenant):
         owner, _, token = create_member(tenant, role="owner")
         inactive = create_user(tenant, is_active=False)
         create_membership(tenant, inactive, "owner")

@@ -122,8 +122,7 @@ class TestDelivery:
         assert received.headers["x-own"] == "mine"
         assert "authorization" not in received.headers
 
-    def test_shows_a_tenant_its_own_form(self, app, api, hook):
-        tenant = create_tenant()
+    def test_shows_a_tenant_its_own_form(self, app, api, hook, tenant):
         token = token_of(tenant)
         create_endpoint(api, token, url=hook.url, types=["user.updated"])
         change(api, tenant)
@@ -153,8 +152,7 @@ class TestDelivery:
 
         assert {str(row.endpoint_id) for row in deliveries()} == {one["id"] for one in wanted}
 
-    def test_is_made_once_however_many_senders_run(self, app, api, hook, endpoint):
-        tenant = create_tenant()
+    def test_is_made_once_however_many_senders_run(self, app, api, hook, endpoint, tenant):
         for number in range(20):
             change(api, tenant, name=f"Name {number}")
 
@@ -174,8 +172,7 @@ class TestDelivery:
 
         assert deliveries() == []
 
-    def test_waits_while_the_tenant_is_suspended(self, app, api, hook):
-        tenant = create_tenant()
+    def test_waits_while_the_tenant_is_suspended(self, app, api, hook, tenant):
         create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
         change(api, tenant)
         path = f"/v1/tenants/{tenant.id}/active"
@@ -569,9 +566,8 @@ class TestRequests:
 
         assert recovered == {"resent": 1, "missed": 0, "is_complete": True}
 
-    def test_sends_a_new_endpoint_no_older_events(self, app, api, hook):
+    def test_sends_a_new_endpoint_no_older_events(self, app, api, hook, tenant):
         """Such as after the sender was stopped."""
-        tenant = create_tenant()
         for _ in range(2):
             create_endpoint(api, url=hook.url, types=["user.*"], tenant_id=str(tenant.id))
         change(api, tenant)
