@@ -134,23 +134,6 @@ class TestAnswers:
         assert ended.exit_code == 0
         assert row(ApiKey).revoked_at is not None
 
-    @pytest.mark.parametrize(
-        "words", ["custom-fields delete", "flags delete-override", "scim delete", "plans delete"]
-    )
-    def test_needs_no_answer_with_yes(self, app, rows, questions, words):
-        create_field(create_tenant(slug="other"))
-        named = rows[words]
-        if words == "custom-fields delete":
-            invoke(app, "custom-fields archive", named)
-        if words == "plans delete":
-            create_preset("unused")
-            named = "unused"
-
-        ended = invoke(app, f"{words} --yes", named)
-
-        assert (ended.exit_code, questions) == (0, [])
-        assert ended.stderr == "Done.\n"
-
     def test_are_not_asked_about_an_active_tenant_that_would_be_deleted(self, app, rows, questions):
         ended = invoke(app, "tenants delete", "acme")
 

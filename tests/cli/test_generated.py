@@ -20,7 +20,7 @@ from app.surfaces.in_process import operations
 from app.surfaces.operations import Answer, Argument, Request
 from tests.cli.test_help import commands
 from tests.database import query, row
-from tests.factories import create_api_key, create_member, create_tenant, create_user
+from tests.factories import create_api_key, create_member, create_tenant
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 MOMENT = "2030-01-31T12:00:00Z"
@@ -288,15 +288,6 @@ class TestInProcess:
         ended = app.test_cli_runner().invoke(args=["api-keys", "revoke", str(key.id), "--yes"])
 
         assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "Done.\n")
-
-    def test_changes_with_a_fixed_value(self, app):
-        user = create_user(create_tenant())
-        run = app.test_cli_runner().invoke
-
-        ended = json.loads(run(args=["users", "deactivate", user.email, "--json"]).stdout)
-        again = json.loads(run(args=["users", "activate", user.email, "--json"]).stdout)
-
-        assert (ended["is_active"], again["is_active"]) == (False, True)
 
 
 class TestCompletion:

@@ -75,8 +75,3 @@ class TestEveryCommand:
         asking = {words for words, one in commands(app).items() if "--yes" in options(one)}
 
         assert asking == HARMFUL
-
-    def test_refuses_what_it_does_not_understand_with_exit_code_2(self, app):
-        ended = app.test_cli_runner().invoke(args=["users", "list", "--limit", "none"])
-
-        assert (ended.exit_code, ended.stdout) == (2, "")

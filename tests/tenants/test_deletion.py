@@ -218,10 +218,3 @@ class TestCommands:
 
         assert now.exit_code == 0
         assert database.row(Tenant, id=tenant.id).deletes_at <= utcnow()
-
-    def test_delete_asks_first(self, app, tenant):
-        result = app.test_cli_runner().invoke(args=["tenants", "delete", "acme"], input="n\n")
-
-        assert result.exit_code == 1
-        assert "Delete acme with all its data" in result.stderr
-        assert database.rows(TenantDeletion) == []

@@ -1,11 +1,8 @@
 """GET /v1/usage and PUT /v1/usage/{feature}."""
 
-import json
-
 import pytest
 
 from app.audit.models import AuditEvent
-from app.usage.models import UsageCounter
 from tests import database
 from tests.factories import (
     create_api_key,
@@ -126,29 +123,3 @@ class TestCorrect:
     def test_refuses_unknown_limits_and_seats(self, correct):
         assert correct("nope", used=1, reason="x").status_code == 404
         assert correct("seats", used=1, reason="x").status_code == 422
-
-
-class TestCommands:
-    def run(self, app, *words):
-        return app.test_cli_runner().invoke(args=["usage", *words])
-
-    def test_show_set_and_reset(self, app, tenant):
-        slug = tenant.slug
-
-        first = self.run(app, "set", slug, "calls", "4", "--reason", "x")
-        assert (first.exit_code, first.stderr) == (0, "")
-        shown = self.run(app, "show", slug, "--feature", "calls", "--json")
-        assert '"used": 4' in shown.stdout
-        reset = self.run(app, "reset", slug, "calls", "--json")
-        assert (reset.exit_code, reset.stderr) == (0, "")
-        assert json.loads(reset.stdout)["used"] == 0
-
-        assert database.row(UsageCounter).used == 0
-        assert len(database.rows(AuditEvent, action="usage.corrected")) == 2
-
-    def test_refuse_what_is_not_there(self, app, tenant):
-        unknown = self.run(app, "reset", tenant.slug, "nope")
-
-        assert (unknown.exit_code, unknown.stderr) == (1, "Error: There is no limit nope.\n")
-        assert self.run(app, "set", tenant.slug, "calls", "x", "--reason", "x").exit_code == 2
-        assert self.run(app, "show", "nobody").exit_code == 1

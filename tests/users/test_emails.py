@@ -189,26 +189,6 @@ class TestUpdateUser:
         ]
 
 
-class TestCommands:
-    def test_find_a_user_by_an_address_in_whatever_case(self, app, tenant):
-        create_user(tenant, email="Ada@Example.com")
-
-        shown = app.test_cli_runner().invoke(args=["users", "show", "ada@EXAMPLE.com", "--json"])
-
-        assert '"Ada@Example.com"' in shown.stdout
-
-    def test_refuse_an_address_that_is_taken(self, app, tenant):
-        create_user(tenant, email="ada@example.com")
-        other = create_user(tenant)
-
-        result = app.test_cli_runner().invoke(
-            args=["users", "update", str(other.id), "--email", "ADA@example.com"]
-        )
-
-        assert result.exit_code == 1
-        assert "Another active user of this tenant has this e-mail address" in result.stderr
-
-
 class TestMigration:
     def test_gives_the_users_that_exist_the_key_of_their_address(self, app, tenant, monkeypatch):
         migration = importlib.import_module("migrations.versions.0012_tenant_meta_data")
