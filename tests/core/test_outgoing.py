@@ -15,37 +15,27 @@ from app.core.outgoing import OPERATOR, AddressRefused, FetchFailed, Outgoing
 
 GUARDED = Outgoing(only_public=True)
 REFUSED = (
-    "http://example.com/",  # no https
-    "https://127.0.0.1/",
-    "https://127.1/",
-    "https://2130706433/",
-    "https://0x7f000001/",
-    "https://0177.0.0.1/",
-    "https://localhost/",
-    "https://0.0.0.0/",
-    "https://10.0.0.1/",
-    "https://172.16.0.1/",
-    "https://192.168.1.1/",
-    "https://169.254.169.254/latest/meta-data/",  # a cloud's metadata
-    "https://100.64.0.1/",  # carrier-grade NAT
-    "https://224.0.0.1/",  # multicast
-    "https://[::1]/",
-    "https://[::]/",
-    "https://[::ffff:127.0.0.1]/",
-    "https://[::127.0.0.1]/",  # the old form of an IPv4 address
-    "https://[::ffff:0:127.0.0.1]/",  # an IPv4-translated address
-    "https://[fe80::1]/",
-    "https://[fec0::1]/",
-    "https://[fd00:ec2::254]/",  # a cloud's metadata
-    "https://[64:ff9b::7f00:1]/",  # NAT64
-    "https://[64:ff9b:1::7f00:1]/",
-    "https://[2002:7f00:1::]/",  # 6to4
-    "https://user:password@example.com/",
-    "https:///path",
-    "https://[::1/",
-    "ftp://example.com/",
-    "file:///etc/passwd",
-)
+    # no https, no host, or a user
+    "http://example.com/", "ftp://example.com/", "file:///etc/passwd", "https:///path",
+    "https://[::1/", "https://user:password@example.com/", "https://user@example.com/",
+    "https://@example.com/", "https://:@example.com/",
+    # what is no URL, although clients have read it as one
+    "https://example.com:-1/", "https://example.com\\@127.0.0.1/",
+    "https://example.com/\r\nX-A: b", "https://bücher.example/",
+    # this machine, in each form
+    "https://127.0.0.1/", "https://127.1/", "https://2130706433/", "https://0x7f000001/",
+    "https://0177.0.0.1/", "https://017700000001/", "https://localhost/", "https://LOCALHOST/",
+    "https://0.0.0.0/", "https://0/", "https://[::1]/", "https://[::]/",
+    # private networks, link-local addresses, carrier-grade NAT, multicast
+    "https://10.0.0.1/", "https://172.16.0.1/", "https://192.168.1.1/", "https://100.64.0.1/",
+    "https://224.0.0.1/", "https://[fe80::1]/", "https://[fe80::1%eth0]/",
+    "https://[fe80::1%25eth0]/", "https://[fec0::1]/", "https://[fd00::1]/",
+    # a cloud's metadata
+    "https://169.254.169.254/latest/meta-data/", "https://[fd00:ec2::254]/",
+    # an IPv4 address in IPv6: mapped, in the old form, translated, NAT64, 6to4
+    "https://[::ffff:127.0.0.1]/", "https://[::127.0.0.1]/", "https://[::ffff:0:127.0.0.1]/",
+    "https://[64:ff9b::7f00:1]/", "https://[64:ff9b:1::7f00:1]/", "https://[2002:7f00:1::]/",
+)  # fmt: skip
 ADDRESSES_OF_NAMES = (
     "127.0.0.1", "10.1.2.3", "169.254.169.254", "100.64.0.1", "::1", "::7f00:1", "fec0::1", "fe80::1",
     "64:ff9b::7f00:1", "::ffff:10.0.0.1", "::ffff:0:10.0.0.1",
