@@ -1,6 +1,5 @@
 """The private PostgreSQL's log: it names the errors, and holds nothing personal."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -9,6 +8,7 @@ import pytest
 from app.dev.engines.instance import Instance
 from app.dev.engines.postgres import connect
 from tests.factories import create_tenant, create_user, platform_token
+from tests.running.serving import wait_until
 
 MARK = "logged-canary"
 
@@ -67,9 +67,7 @@ class TestStatementLog:
             cursor.execute("BEGIN")
             cursor.execute("DELETE FROM users WHERE id = %s", [str(user.id)])
             request = pool.submit(api.post, "/v1/users", json=body, **options)
-            while not request.done():
-                cursor.execute(waiting)
-                time.sleep(0.02)
+            wait_until(lambda: cursor.execute(waiting) or cursor.rowcount)
 
         assert request.result().status_code in (409, 503)
         assert logged in log()
