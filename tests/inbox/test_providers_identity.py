@@ -155,13 +155,6 @@ class TestChangedSample:
 
 
 class TestWorkOS:
-    def test_a_deletion_is_placed_by_the_event_not_by_the_old_version_it_repeats(self) -> None:
-        updated = adapt_sample("workos", "user.updated")
-        deleted = adapt_sample("workos", "user.deleted")
-
-        assert deleted.version == updated.version
-        assert deleted.position > updated.position
-
     def test_a_null_name_is_empty_and_a_missing_one_not_said(self) -> None:
         body = document("workos", "user.created")
         body["data"]["first_name"] = None
@@ -195,15 +188,6 @@ class TestClerk:
 
         assert deletion.position > update.position
         assert deletion.occurred_at - update.version < timedelta(seconds=1)
-
-
-class TestAuth0:
-    def test_a_role_is_withdrawn_after_it_was_granted(self) -> None:
-        granted = adapt_sample("auth0", "organization.member.role.assigned")
-        withdrawn = adapt_sample("auth0", "organization.member.role.deleted")
-
-        assert withdrawn.object_id == granted.object_id
-        assert withdrawn.position > granted.position
 
 
 class TestLogto:
