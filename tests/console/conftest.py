@@ -74,3 +74,9 @@ def signed_in(app):
             return Browser(app, sessions.start(user.idp_user_id, user.idp_org_id))
 
     return sign_in
+
+
+@pytest.fixture
+def browser(signed_in):
+    """A browser in which a platform superadmin is signed in."""
+    return signed_in()

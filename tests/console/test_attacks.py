@@ -93,16 +93,14 @@ class TestScripts:
             paths += [link for link in found[path].links if link.startswith("/console")]
         return found
 
-    def test_in_every_parameter_of_an_address_are_text(self, app, signed_in, world):
-        browser = signed_in()
+    def test_in_every_parameter_of_an_address_are_text(self, app, world, browser):
         for path in [*addresses(app, world), "/console/sign-in", "/console/sign-in/link"]:
             names = {*Page(browser.get(path).text).inputs, "cursor", "next", "token", "address"}
             query = "&".join(f"{name}={quote(ATTACK)}" for name in names)
 
             assert Page(browser.get(f"{path}?{query}").text).dangers == [], path
 
-    def test_in_every_input_of_a_form_are_text(self, app, signed_in, world):
-        browser = signed_in()
+    def test_in_every_input_of_a_form_are_text(self, app, world, browser):
         for path in addresses(app, world, method="POST"):
             page = browser.get(path)
             if page.status_code != 200 or path.endswith("/choose-tenant"):
@@ -114,8 +112,7 @@ class TestScripts:
 
 class TestForgery:
     @pytest.mark.parametrize("headers", FOREIGN)
-    def test_of_every_form_changes_nothing(self, app, signed_in, world, headers):
-        browser = signed_in()
+    def test_of_every_form_changes_nothing(self, app, world, headers, browser):
         before = database.query("SELECT count(*) FROM audit_events")
         others = ["/console/suppressions/remove", "/console/sign-in/link"]
         data = {"form_confirmation": "acme"}
@@ -131,8 +128,7 @@ class TestForgery:
 
 
 class TestFrames:
-    def test_of_every_page_are_refused(self, app, signed_in, world):
-        browser = signed_in()
+    def test_of_every_page_are_refused(self, app, world, browser):
         for path in [*addresses(app, world), "/console/nothing", "/console/sign-in"]:
             headers = browser.get(path).headers
 
@@ -194,8 +190,7 @@ def is_below_a_tenant(rule):
 
 class TestReuse:
     @pytest.mark.parametrize("method", ["GET", "POST"])
-    def test_of_a_session_that_has_ended_opens_no_page(self, app, signed_in, world, method):
-        browser = signed_in()
+    def test_of_a_session_that_has_ended_opens_no_page(self, app, world, method, browser):
         browser.post("/console/sign-out")
 
         for caller in (Browser(app, browser.secret), Browser(app)):

@@ -49,8 +49,7 @@ class TestOrder:
             ("two", "down", ["one", "three", "two"]),
         ],
     )
-    def test_is_changed_by_buttons(self, signed_in, base, fields, label, way, after):
-        browser = signed_in()
+    def test_is_changed_by_buttons(self, base, fields, label, way, after, browser):
         move = moves(browser.get(base), label)[way]
 
         answer = browser.post(f"{base}/order", data={"move": move})
@@ -69,9 +68,7 @@ class TestOrder:
             [],
         ]
 
-    def test_moves_a_field_before_any_other_one(self, signed_in, base, fields):
-        browser = signed_in()
-
+    def test_moves_a_field_before_any_other_one(self, base, fields, browser):
         browser.post(f"{base}/order", data={"move": f"{fields[2].id} {fields[0].id}"})
 
         assert shown(browser.get(base)) == ["size", "three", "one", "two"]
@@ -85,8 +82,7 @@ class TestOrder:
         found = database.query("SELECT id FROM custom_fields ORDER BY sort_order")
         assert [row.id for row in found] == [ids[0], ids[102], *ids[1:102]]
 
-    def test_keeps_the_filters(self, signed_in, base, fields):
-        browser = signed_in()
+    def test_keeps_the_filters(self, base, fields, browser):
         page = browser.get(f"{base}?entity_type=user")
         action = re.search(r'id="order" method="post" action="([^"]+)"', page.text)[1]
 
@@ -94,8 +90,7 @@ class TestOrder:
 
         assert answer.location == f"{base}?entity_type=user"
 
-    def test_says_when_the_other_field_is_gone(self, signed_in, base, fields):
-        browser = signed_in()
+    def test_says_when_the_other_field_is_gone(self, base, fields, browser):
         move = moves(browser.get(base), "three")["up"]
         database.execute("DELETE FROM custom_fields WHERE field_key = 'two'")
 

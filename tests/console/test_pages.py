@@ -63,9 +63,7 @@ def calls(app):
 
 
 class TestEveryPage:
-    def test_is_shown_to_a_superadmin(self, app, signed_in, world):
-        browser = signed_in()
-
+    def test_is_shown_to_a_superadmin(self, app, world, browser):
         statuses = {path: browser.get(path).status_code for path in addresses(app, world)}
 
         assert {path: each for path, each in statuses.items() if each != 200} == {}
@@ -104,8 +102,7 @@ class TestEveryPage:
 
         assert browser.get(f"/console/tenants/{world['tenant_id']}").status_code == 200
 
-    def test_is_small(self, app, signed_in, world):
-        browser = signed_in()
+    def test_is_small(self, app, world, browser):
         packed = {"Accept-Encoding": "gzip"}
 
         pages = [len(browser.get(path, headers=packed).data) for path in addresses(app, world)]
@@ -150,8 +147,7 @@ class TestGarbage:
     @pytest.mark.parametrize(
         "text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 20_000, "9" * 5000]
     )
-    def test_in_forms_is_never_an_error_of_the_server(self, app, signed_in, world, text):
-        browser = signed_in()
+    def test_in_forms_is_never_an_error_of_the_server(self, app, world, text, browser):
         data = dict.fromkeys(self.NAMES.split(), text)
 
         answers = {
@@ -173,8 +169,7 @@ class TestGarbage:
                 assert answer.status_code in (400, 422), (key, text[:9])
 
     @pytest.mark.parametrize("text", ["%00", "%ff", "%0d%0a", "x" * 5000, "%ed%a0%80"])
-    def test_in_addresses_is_never_an_error_of_the_server(self, app, signed_in, world, text):
-        browser = signed_in()
+    def test_in_addresses_is_never_an_error_of_the_server(self, app, world, text, browser):
         names = "q cursor slug email is_active actor permission type address"
         query = "&".join(f"{name}={text}" for name in names.split())
 
@@ -229,9 +224,8 @@ class TestForms:
         assert database.query("SELECT name FROM tenants") == [("First",)]
 
     def test_a_form_that_is_sent_twice_has_one_effect_and_shows_a_secret_once(
-        self, signed_in, api, tenant
+        self, api, tenant, browser
     ):
-        browser = signed_in()
         path = f"/console/tenants/{tenant.id}/api-keys"
         key = re.search(r'name="form_key" value="([^"]+)"', browser.get(f"{path}/new").text)[1]
         data = {"form_key": key, "name": "sync", "permissions": ["users:read"]}
@@ -262,8 +256,7 @@ class TestForms:
         assert "Type acme to confirm." in answer.text
         assert database.query("SELECT is_active FROM tenants") == [(True,)]
 
-    def test_a_tenant_is_suspended_with_a_reason_and_activated(self, signed_in, tenant):
-        browser = signed_in()
+    def test_a_tenant_is_suspended_with_a_reason_and_activated(self, tenant, browser):
         page = f"/console/tenants/{tenant.id}"
 
         unexplained = browser.send(f"{page}/suspend", form_confirmation="acme")
@@ -351,8 +344,7 @@ class TestForms:
         )
         assert found == [("beta", True), ("limits", {"a": [2]})]
 
-    def test_a_change_reads_only_what_it_needs(self, signed_in, world, calls):
-        browser = signed_in()
+    def test_a_change_reads_only_what_it_needs(self, world, calls, browser):
         tenant = f"/console/tenants/{world['tenant_id']}"
         ((override_id,),) = database.query("SELECT id FROM feature_overrides")
 
@@ -432,8 +424,7 @@ class TestForms:
         assert "plan/withdraw" in assigned
         assert "plan/withdraw" not in browser.get(page).text
 
-    def test_an_endpoint_of_the_platform_is_created_changed_and_deleted(self, signed_in, tenant):
-        browser = signed_in()
+    def test_an_endpoint_of_the_platform_is_created_changed_and_deleted(self, tenant, browser):
         url = "https://hooks.example.com/platform"
 
         created = browser.send("/console/endpoints/new", url=url, types="*")
@@ -601,9 +592,7 @@ class TestLists:
         assert re.findall(r">(One|Two)<", text) == ["Two"]
         assert 'name="slug" value="two"' in text
 
-    def test_say_why_they_are_empty(self, signed_in):
-        browser = signed_in()
-
+    def test_say_why_they_are_empty(self, browser):
         assert "There are no tenants yet." in browser.get("/console/tenants").text
         assert "Nothing matches" in browser.get("/console/tenants?slug=nobody").text
 
@@ -613,8 +602,7 @@ class TestLists:
         assert answer.status_code == 200
         assert "cannot be shown with these filters" in answer.text
 
-    def test_show_what_changed(self, signed_in, tenant):
-        browser = signed_in()
+    def test_show_what_changed(self, tenant, browser):
         browser.send(f"/console/tenants/{tenant.id}/edit", name="Renamed", slug="acme")
 
         text = browser.get(f"/console/tenants/{tenant.id}/audit").text

@@ -40,6 +40,11 @@ def limited(with_limits):
     return Api(with_limits(RATELIMIT_DEFAULT="1/month"))
 
 
+@pytest.fixture
+def preset(app):
+    return create_preset(beta=True)
+
+
 def naming(name):
     """A body whose context names a tenant."""
     is_plain = name is None or isinstance(name, int)
@@ -95,9 +100,7 @@ class TestEvaluateFlag:
         assert "value" not in answer.json
 
     @pytest.mark.parametrize("key", ["gamma", "a b", "%C3%A9", "x" * 500])
-    def test_does_not_find_an_unknown_flag(self, api, key):
-        create_preset(beta=True)
-
+    def test_does_not_find_an_unknown_flag(self, api, key, preset):
         answer = evaluate(api, key_of(create_tenant()), key)
 
         assert answer.status_code == 404
@@ -105,9 +108,7 @@ class TestEvaluateFlag:
         assert set(answer.json) == {"key", "errorCode", "errorDetails"}
 
     @pytest.mark.parametrize("body", [{}, {"context": {}}, {"context": {"targetingKey": "a"}}])
-    def test_needs_no_context(self, api, body):
-        create_preset(beta=True)
-
+    def test_needs_no_context(self, api, body, preset):
         assert evaluate(api, key_of(create_tenant()), "beta", body).status_code == 200
 
     @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 5000, b'{"context": NaN}'])
@@ -186,8 +187,7 @@ class TestTenantOfTheContext:
         for name in ("acme", tenant.id):
             assert value_of(evaluate(api, token, key, naming(name))) is True
 
-    def test_may_be_the_tenant_credentials_own(self, api, key):
-        create_preset(beta=True)
+    def test_may_be_the_tenant_credentials_own(self, api, key, preset):
         tenant = create_tenant(slug="acme")
         create_tenant(idp_org_id="acme")
 
@@ -215,8 +215,7 @@ class TestTenantOfTheContext:
             assert (answer.status_code, answer.json["errorCode"]) == (400, "INVALID_CONTEXT")
             assert ("key" in answer.json) == (key is not None)
 
-    def test_costs_one_more_statement(self, api, key):
-        create_preset(beta=True)
+    def test_costs_one_more_statement(self, api, key, preset):
         token, body = create_api_key(None, [Permission.FLAGS_READ]), naming(create_tenant().slug)
 
         with sent_messages() as messages:
@@ -287,8 +286,7 @@ class TestEvaluateAll:
         ]
         assert all(flag["variant"] for flag in answer.json["flags"])
 
-    def test_answers_304_while_nothing_changes(self, api):
-        create_preset(beta=True)
+    def test_answers_304_while_nothing_changes(self, api, preset):
         token = key_of(create_tenant())
         tag = evaluate(api, token).headers["ETag"]
 
@@ -298,8 +296,7 @@ class TestEvaluateAll:
             assert (again.status_code, again.data) == (304, b"")
             assert again.headers["ETag"] == tag
 
-    def test_has_another_etag_for_another_tenant_with_equal_flags(self, api):
-        create_preset(beta=True)
+    def test_has_another_etag_for_another_tenant_with_equal_flags(self, api, preset):
         one, two = create_tenant(), create_tenant()
         token = create_api_key(None, [Permission.FLAGS_READ])
 
@@ -312,8 +309,7 @@ class TestEvaluateAll:
         assert first.data == second.data
         assert first.headers["ETag"] != second.headers["ETag"]
 
-    def test_has_the_etag_that_a_tenants_credential_gets_too(self, api):
-        create_preset(beta=True)
+    def test_has_the_etag_that_a_tenants_credential_gets_too(self, api, preset):
         tenant = create_tenant()
 
         own = evaluate(api, key_of(tenant))
@@ -321,8 +317,7 @@ class TestEvaluateAll:
 
         assert own.headers["ETag"] == named.headers["ETag"]
 
-    def test_is_not_for_shared_caches(self, api):
-        create_preset(beta=True)
+    def test_is_not_for_shared_caches(self, api, preset):
         token = key_of(create_tenant())
 
         first = evaluate(api, token)

@@ -27,6 +27,11 @@ URL = "/v1/billing/flags/overrides"
 PAST, FUTURE = "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"
 
 
+@pytest.fixture
+def preset(app):
+    return create_preset(beta=False)
+
+
 def create(api, tenant, flag_key, flag_value, **values):
     return api.post(
         URL,
@@ -51,8 +56,7 @@ def audit_actions(tenant):
 
 
 class TestCreateOverride:
-    def test_shows_the_end_where_the_request_asks_for_it(self, api):
-        create_preset(beta=False)
+    def test_shows_the_end_where_the_request_asks_for_it(self, api, preset):
         tenant = create_tenant()
         query = {"tenant_id": str(tenant.id), "include": "expires_at,preset"}
         body = {"flag_key": "beta", "flag_value": True, "expires_at": "2999-01-01T00:00:00Z"}
@@ -64,15 +68,12 @@ class TestCreateOverride:
         assert answer.json["data"]["preset"]["name"] == "free"
         assert answer.headers["ETag"]
 
-    def test_refuses_an_expiry_in_the_past(self, api):
-        create_preset(beta=False)
-
+    def test_refuses_an_expiry_in_the_past(self, api, preset):
         answer = create(api, create_tenant(), "beta", True, expires_at=PAST)
 
         assert faults(answer) == [("value_error", "expires_at")]
 
-    def test_refuses_the_same_flag_twice(self, api):
-        create_preset(beta=False)
+    def test_refuses_the_same_flag_twice(self, api, preset):
         tenant = create_tenant()
         create(api, tenant, "beta", True)
 
@@ -80,15 +81,12 @@ class TestCreateOverride:
 
         assert (answer.status_code, answer.json["code"]) == (409, "flag_key_taken")
 
-    def test_refuses_a_flag_that_the_preset_has_not(self, api):
-        create_preset(beta=False)
-
+    def test_refuses_a_flag_that_the_preset_has_not(self, api, preset):
         answer = create(api, create_tenant(), "gamma", True)
 
         assert faults(answer) == [("value_error", "flag_key")]
 
-    def test_refuses_a_preset_that_is_not(self, api):
-        create_preset(beta=False)
+    def test_refuses_a_preset_that_is_not(self, api, preset):
         unknown = "0198a8f0-0000-7000-8000-000000000000"
 
         without = create(api, create_tenant(plan_name="none"), "beta", True)
@@ -96,9 +94,7 @@ class TestCreateOverride:
 
         assert faults(without) == faults(other) == [("value_error", "plan_preset_id")]
 
-    def test_refuses_a_value_of_another_type(self, api):
-        create_preset(beta=False)
-
+    def test_refuses_a_value_of_another_type(self, api, preset):
         assert faults(create(api, create_tenant(), "beta", 1)) == [("bool_type", "flag_value")]
 
     def test_stops_at_five_hundred_also_when_two_come_at_once(self, app, api):

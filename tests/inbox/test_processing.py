@@ -42,6 +42,12 @@ def post_opened(sender: Sender, number: int = 1) -> str:
     return answer.get_json()["event_id"]
 
 
+@pytest.fixture
+def event_id(sender: Sender) -> str:
+    """Of an event that waits."""
+    return post_opened(sender)
+
+
 def change_event(event_id: str, **values: object) -> None:
     """Set columns of the event."""
     chosen = ", ".join(f"{name} = :{name}" for name in values)
@@ -165,8 +171,7 @@ class TestFailures:
 
         monkeypatch.setattr(emails, "record", fail)
 
-    def test_are_tried_again_later_and_later_and_then_no_more(self, app, sender, broken):
-        event_id = post_opened(sender)
+    def test_are_tried_again_later_and_later_and_then_no_more(self, app, broken, event_id):
         waits = []
 
         while event_row(event_id).status == "pending":
@@ -201,9 +206,7 @@ class TestFailures:
 
         assert len(all_rows(EmailEventRecord)) == 2
 
-    def test_queue_the_next_attempt_which_is_not_made_before(self, app, sender, broken):
-        event_id = post_opened(sender)
-
+    def test_queue_the_next_attempt_which_is_not_made_before(self, app, broken, event_id):
         with app.app_context():
             jobs.process_events()
             queue = queue_named(Queue.WEBHOOKS, connection())
@@ -232,8 +235,7 @@ class TestFailures:
 
         assert event_row(event_id).status == "succeeded"
 
-    def test_of_the_database_are_not_held_against_the_event(self, app, sender, monkeypatch):
-        event_id = post_opened(sender)
+    def test_of_the_database_are_not_held_against_the_event(self, app, monkeypatch, event_id):
         end = "SELECT pg_terminate_backend(pg_backend_pid())"
         monkeypatch.setattr(emails, "record", lambda *_, **__: current_transaction().execute(end))
 
@@ -392,8 +394,7 @@ class TestLargeEvents:
 
 
 class TestTheSweeper:
-    def test_queues_what_has_lost_its_job(self, app, sender):
-        event_id = post_opened(sender)
+    def test_queues_what_has_lost_its_job(self, app, event_id):
         change_event(event_id, next_attempt_at=utcnow() - timedelta(seconds=61))
         with app.app_context():
             connection().flushdb()
@@ -446,8 +447,7 @@ class TestPayloads:
         assert len(event_row(old).digest) == 64
         assert event_row(recent).body is not None
 
-    def test_of_pending_events_stay(self, app, sender):
-        event_id = post_opened(sender)
+    def test_of_pending_events_stay(self, app, event_id):
         long_ago = utcnow() - timedelta(days=31)
         change_event(event_id, created_at=long_ago, next_attempt_at=utcnow() + timedelta(days=1))
 
@@ -470,8 +470,7 @@ class TestPayloads:
         left = {str(row.id) for row in database.query("SELECT id FROM webhook_events")}
         assert left == {recent, pending}
 
-    def test_that_are_gone_still_tell_duplicates(self, app, sender):
-        event_id = post_opened(sender)
+    def test_that_are_gone_still_tell_duplicates(self, app, sender, event_id):
         work_off(app)
         change_event(event_id, processed_at=utcnow() - timedelta(days=31))
         with app.app_context(), transaction():

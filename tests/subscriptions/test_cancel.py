@@ -50,8 +50,7 @@ class TestCancelSubscription:
         assert stored(row).cancel_at_period_end is True
 
     @pytest.mark.parametrize("at_period_end", [True, False])
-    def test_a_second_time_changes_nothing(self, api, at_period_end, tenant):
-        row = create_subscription(tenant)
+    def test_a_second_time_changes_nothing(self, api, at_period_end, tenant, row):
         first = cancel(api, row, {"at_period_end": at_period_end, "reason": "a"})
 
         again = cancel(api, row, {"at_period_end": at_period_end, "reason": "b"})
@@ -61,8 +60,7 @@ class TestCancelSubscription:
         assert audit_actions(tenant) == ["subscription.canceled"]
         assert stored(row).cancel_reason == "a"
 
-    def test_now_after_one_at_the_periods_end_is_a_new_cancellation(self, api, tenant):
-        row = create_subscription(tenant)
+    def test_now_after_one_at_the_periods_end_is_a_new_cancellation(self, api, tenant, row):
         cancel(api, row, {"at_period_end": True})
 
         data = cancel(api, row).json["data"]
@@ -80,8 +78,7 @@ class TestCancelSubscription:
         assert (answer.status_code, answer.json["data"]["bp_status"]) == (200, status)
         assert audit_actions(tenant) == []
 
-    def test_is_withdrawn_when_it_renews_again(self, api, tenant):
-        row = create_subscription(tenant)
+    def test_is_withdrawn_when_it_renews_again(self, api, tenant, row):
         cancel(api, row, {"at_period_end": True})
 
         update(api, row, {"auto_renew": True})
@@ -105,8 +102,7 @@ class TestCancelSubscription:
         assert stored(row).canceled_at is None
         assert plan_of(tenant) == "growth"
 
-    def test_stays_when_the_provider_ends_it(self, api):
-        row = create_subscription(create_tenant())
+    def test_stays_when_the_provider_ends_it(self, api, row):
         cancel(api, row, {"at_period_end": True, "reason": "too dear"})
 
         update(api, row, {"bp_status": "canceled", "auto_renew": True})

@@ -54,18 +54,14 @@ def update(api, row, body, token=None, at=None, **headers):
 
 
 class TestUpdateSubscription:
-    def test_sets_every_field_and_records_it_once(self, api, tenant):
-        row = create_subscription(tenant)
-
+    def test_sets_every_field_and_records_it_once(self, api, tenant, row):
         data = update(api, row, OWN_FIELDS | PROVIDER_FIELDS).json["data"]
 
         assert {name: data[name] for name in OWN_FIELDS} == OWN_FIELDS
         assert {name: data[name] for name in PROVIDER_FIELDS} == PROVIDER_FIELDS
         assert audit_actions(tenant) == ["subscription.updated", "tenant.plan_changed"]
 
-    def test_records_only_what_differs(self, api, tenant):
-        row = create_subscription(tenant)
-
+    def test_records_only_what_differs(self, api, tenant, row):
         update(api, row, {"billing_city": "Springfield", "bp_status": "active"})
 
         (event,) = audit_events(tenant)
@@ -74,8 +70,7 @@ class TestUpdateSubscription:
             {"billing_city": "Springfield"},
         )
 
-    def test_lets_the_tenant_change_its_address_contact_and_delivery(self, api, tenant):
-        row = create_subscription(tenant)
+    def test_lets_the_tenant_change_its_address_contact_and_delivery(self, api, tenant, row):
         _, _, token = create_member(tenant, Role.BILLING)
 
         data = update(api, row, OWN_FIELDS, token).json["data"]
@@ -83,8 +78,7 @@ class TestUpdateSubscription:
         assert {name: data[name] for name in OWN_FIELDS} == OWN_FIELDS
 
     @pytest.mark.parametrize("field", PROVIDER_FIELDS)
-    def test_refuses_a_tenants_credential_the_providers_fields(self, api, field, tenant):
-        row = create_subscription(tenant)
+    def test_refuses_a_tenants_credential_the_providers_fields(self, api, field, tenant, row):
         _, _, owner = create_member(tenant, Role.OWNER)
         key = create_api_key(tenant, [Permission.BILLING_WRITE])
 
@@ -94,15 +88,13 @@ class TestUpdateSubscription:
             assert (answer.status_code, answer.json["code"]) == (403, "provider_field")
         assert stored(row).version == 1
 
-    def test_looks_for_the_row_before_it_refuses_a_providers_field(self, api):
-        row = create_subscription(create_tenant())
+    def test_looks_for_the_row_before_it_refuses_a_providers_field(self, api, row):
         _, _, token = create_member(create_tenant(), Role.OWNER)
 
         assert update(api, row, {"plan_name": "scale"}, token).status_code == 404
         assert update(api, row, {"plan_name": 1}, token).status_code == 422
 
-    def test_refuses_a_tenant_the_providers_clock(self, api, tenant):
-        row = create_subscription(tenant)
+    def test_refuses_a_tenant_the_providers_clock(self, api, tenant, row):
         _, _, token = create_member(tenant, Role.OWNER)
 
         answer = update(api, row, {"billing_city": "X"}, token, at="2999-01-01T00:00:00Z")
@@ -110,26 +102,21 @@ class TestUpdateSubscription:
         assert (answer.status_code, answer.json["code"]) == (403, "provider_field")
 
     @pytest.mark.parametrize("value", ["abc", '"1', 'W/"1"'])
-    def test_tells_what_an_if_match_that_is_not_the_etag_can_be(self, api, value):
-        row = create_subscription(create_tenant())
-
+    def test_tells_what_an_if_match_that_is_not_the_etag_can_be(self, api, value, row):
         answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
 
         assert answer.status_code == 412
         assert "is not its ETag" in answer.json["detail"]
 
     @pytest.mark.parametrize("value", ["*", '"7", "1"', 'W/"7" ,"1"'])
-    def test_takes_any_or_one_of_several_versions(self, api, value):
-        row = create_subscription(create_tenant())
-
+    def test_takes_any_or_one_of_several_versions(self, api, value, row):
         answer = update(api, row, {"billing_city": "A"}, **{"If-Match": value})
 
         assert answer.status_code == 200
 
 
 class TestSourceTimestamp:
-    def test_ignores_what_is_older_than_the_newest_applied(self, api):
-        row = create_subscription(create_tenant())
+    def test_ignores_what_is_older_than_the_newest_applied(self, api, row):
         update(api, row, {"plan_name": "new"}, at="2026-05-02T00:00:00Z")
 
         answer = update(api, row, {"plan_name": "old"}, at="2026-05-01T00:00:00Z")
@@ -138,8 +125,7 @@ class TestSourceTimestamp:
         assert answer.headers["X-Update-Ignored"] == "stale"
         assert answer.json["data"]["plan_name"] == "new"
 
-    def test_ignores_a_duplicate(self, api):
-        row = create_subscription(create_tenant())
+    def test_ignores_a_duplicate(self, api, row):
         first = update(api, row, {"plan_name": "a"}, at="2026-05-02T00:00:00Z")
 
         again = update(api, row, {"plan_name": "b"}, at="2026-05-02T02:00:00+02:00")
@@ -157,8 +143,7 @@ class TestSourceTimestamp:
         assert answer.headers["X-Update-Ignored"] == "stale"
         assert (answer.json["data"]["plan_name"], answer.headers["ETag"]) == ("a", '"1"')
 
-    def test_does_not_bind_updates_without_it(self, api):
-        row = create_subscription(create_tenant())
+    def test_does_not_bind_updates_without_it(self, api, row):
         update(api, row, {"plan_name": "a"}, at="2999-01-01T00:00:00Z")
 
         answer = update(api, row, {"plan_name": "b"})
@@ -167,17 +152,13 @@ class TestSourceTimestamp:
         assert stored(row).source_timestamp == datetime(2999, 1, 1, tzinfo=UTC)
 
     @pytest.mark.parametrize("value", ["yesterday", "2026-05-01T00:00:00"])
-    def test_must_be_a_moment_with_an_offset(self, api, value):
-        row = create_subscription(create_tenant())
-
+    def test_must_be_a_moment_with_an_offset(self, api, value, row):
         answer = update(api, row, {}, at=value)
 
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"] == ["header", "x-source-timestamp"]
 
-    def test_may_be_unix_time(self, api):
-        row = create_subscription(create_tenant())
-
+    def test_may_be_unix_time(self, api, row):
         update(api, row, {}, at="1767225600")
 
         assert stored(row).source_timestamp == datetime(2026, 1, 1, tzinfo=UTC)
