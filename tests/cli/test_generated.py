@@ -20,7 +20,7 @@ from app.surfaces.in_process import operations
 from app.surfaces.operations import Answer, Argument, Request
 from tests.cli.test_help import commands
 from tests.database import query, row
-from tests.factories import create_api_key, create_member, create_tenant
+from tests.factories import create_api_key, create_member, create_tenant, create_user
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 MOMENT = "2030-01-31T12:00:00Z"
