@@ -22,6 +22,12 @@ class TenantChoiceSchema(Schema):
     )
 
 
+class TenantOrOwnSchema(Schema):
+    """The tenant of the request."""
+
+    tenant_id = Uuid(load_default=None, description="The tenant; by default the credential's own.")
+
+
 def target_id(tenant_id: UUID | None = None, *, source: str = "query") -> UUID:
     """``tenant_id`` or, if that is None, the credential's tenant. The tenant may not exist.
 

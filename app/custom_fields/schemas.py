@@ -10,7 +10,6 @@ from app.core.http.includes import Include
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.json_text import Json
 from app.core.validation.fields import (
-    AwareDateTime,
     Bool,
     Choice,
     Int,
@@ -21,7 +20,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import RowSchema, Schema
 from app.custom_fields.models import FieldType, IndexState
 from app.custom_fields.search_index import index_state
 from app.custom_fields.search_index.filters import FILTER
@@ -62,30 +61,19 @@ class Documented(Schema):
         "is_searchable": "Whether lists can be filtered by it; a worker builds the index for that.",
         "is_active": "False: archived; its values stay stored, but are not checked or searched.",
         "sort_order": "Its place among the fields of the entity type, lowest first.",
-        "confirm": "Always true, as a confirmation.",
-        "field_id": "The custom field.",
         "state": "The state of the index; filters are answered in `ready` only.",
-        "done": "How many entities are indexed.",
         "total": "How many entities there are to index, as counted when the build began.",
         "error": "Why the build failed; null if it did not.",
-        "values": "The values by their field's key.",
-        "valid": "Always true.",
         "dialect": "The dialect of JSON Schema.",
-        "title": "The entity type.",
-        "type": "Always `object`.",
         "properties": "A schema for each active field, by its key.",
-        "required": "The keys of the fields that need a value.",
         "field_ids": "The ids of the fields, in their new order.",
         "built_version": "The field's version when the build ended; null until then.",
     }
 
 
-class CustomFieldSchema(Documented):
+class CustomFieldSchema(Documented, RowSchema):
     """A custom field."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
     idp_org_id = Str(required=True)
     entity_type = Str(required=True)
     field_key = Str(required=True)
@@ -128,7 +116,7 @@ class CustomFieldUpdateSchema(Documented):
 class CustomFieldRestoreSchema(Documented):
     """The confirmation that a field shall be restored."""
 
-    confirm = LiteralTrue(required=True)
+    confirm = LiteralTrue(required=True, description="Always true, as a confirmation.")
 
 
 class CustomFieldQuerySchema(Documented, PageQuerySchema):
@@ -169,9 +157,9 @@ class MetaDataQuerySchema(PageQuerySchema):
 class FieldIndexSchema(Documented):
     """How far a field's search index is: ``done`` of ``total`` entities."""
 
-    field_id = Uuid(required=True)
+    field_id = Uuid(required=True, description="The custom field.")
     state = Choice(IndexState, required=True)
-    done = Int(required=True)
+    done = Int(required=True, description="How many entities are indexed.")
     total = Int(required=True)
     error = Str(required=True, nullable=True)
     built_version = Int(required=True, nullable=True)
@@ -191,23 +179,23 @@ class ValuesSchema(Documented):
     entity_type = Str(
         required=True, pattern=KEY_PATTERN, description="What the values are of, such as `user`."
     )
-    values = JsonObject(required=True)
+    values = JsonObject(required=True, description="The values by their field's key.")
 
 
 class ValidSchema(Documented):
     """The values fit; values that do not are refused with 422."""
 
-    valid = Bool(required=True)
+    valid = Bool(required=True, description="Always true.")
 
 
 class JsonSchemaSchema(Documented):
     """A JSON Schema (2020-12) of an object; its properties are in the order of a form."""
 
     dialect = Str(data_key="$schema", attribute="$schema", required=True)
-    title = Str(required=True)
-    type = Str(required=True)
+    title = Str(required=True, description="The entity type.")
+    type = Str(required=True, description="Always `object`.")
     properties = JsonObject(required=True)
-    required = ListOf(Str(), required=True)
+    required = ListOf(Str(), required=True, description="The keys of the fields that need a value.")
 
 
 class OrderSchema(Documented):

@@ -18,8 +18,7 @@ from app.custom_fields.schemas import CustomFieldSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 from app.flags.schemas import OverrideSchema
 from app.memberships.schemas import TenantMembershipSchema
-from app.plans.schemas import PlanPresetSchema
-from app.plans.tenant_plan_schemas import TrialSchema
+from app.plans.schemas import PlanPresetSchema, TrialSchema
 from app.subscriptions.schemas import SubscriptionSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.schemas import LimitUseSchema

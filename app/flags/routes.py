@@ -8,7 +8,7 @@ from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import target_id
+from app.auth.tenant_choice import TenantOrOwnSchema, target_id
 from app.config import current_config
 from app.core.db.pages import Page
 from app.core.errors import Invalid, NotFound
@@ -28,7 +28,6 @@ from app.flags.schemas import (
     PRESET,
     EffectiveFlagSchema,
     FlagExplanationSchema,
-    FlagTenantQuerySchema,
     OverrideCreateSchema,
     OverrideQuerySchema,
     OverrideSchema,
@@ -48,7 +47,7 @@ INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, GIVEN_REASON, PRESET, CREATED_BY, 
 
 @flags.get("")
 @requires(Permission.FLAGS_READ)
-@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.arguments(TenantOrOwnSchema, location="query")
 @flags.columns("key", "type", "value", "source", "preset_value", "override_value", "expires_at")
 @flags.response(200, EffectiveFlagSchema(many=True))
 def list_flags(query: dict[str, Json]) -> Page:
@@ -60,7 +59,7 @@ def list_flags(query: dict[str, Json]) -> Page:
 
 @flags.get("/<key>/explain")
 @requires(Permission.AUDIT_READ)
-@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.arguments(TenantOrOwnSchema, location="query")
 @flags.response(200, FlagExplanationSchema)
 @flags.raises(NotFound.of("flag"))
 def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
@@ -87,7 +86,7 @@ def list_overrides(query: dict[str, Json]) -> Page:
 
 @flags.post("/overrides")
 @requires(Permission.SUPERADMIN)
-@flags.arguments(FlagTenantQuerySchema, location="query")
+@flags.arguments(TenantOrOwnSchema, location="query")
 @flags.arguments(OverrideCreateSchema)
 @flags.columns("id", "flag_key", "flag_value", "expires_at", "reason")
 @flags.response(201, OverrideSchema, includes=INCLUDES)

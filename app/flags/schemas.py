@@ -9,7 +9,7 @@ from app.core.db.statements import Statement
 from app.core.http.includes import by_id, own_column, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Choice, Nested, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import RowSchema, Schema
 from app.flags.evaluation import Layer
 from app.plans.flag_types import FlagType
 from app.plans.models import PlanPreset
@@ -50,10 +50,6 @@ class Documented(Schema):
     descriptions = {
         "flag_key": "The key by which programs ask for the flag.",
         "flag_type": "The type of the flag's values.",
-        "plan_preset_id": "The plan preset whose flag it is.",
-        "flag_value": "The tenant's own value of the flag.",
-        "key": "The flag's key.",
-        "type": "The type of the flag's values.",
         "source": "Where the value comes from.",
         "preset_value": "The value of the plan's preset.",
         "override_value": "The override's value; null without an override.",
@@ -62,21 +58,17 @@ class Documented(Schema):
         "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
         "tenant_id": "The tenant.",
         "is_suspended": "Whether the tenant is suspended; then overrides have no effect.",
-        "because": "Why that decides, in one sentence.",
         "decided_by": "Except with `override`, the value is the preset's.",
     }
 
 
-class OverrideSchema(Documented):
+class OverrideSchema(Documented, RowSchema):
     """One tenant's own value of one flag of one preset."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
     tenant_id = Uuid(required=True)
-    plan_preset_id = Uuid(required=True)
+    plan_preset_id = Uuid(required=True, description="The plan preset whose flag it is.")
     flag_key = Str(required=True)
-    flag_value = AnyJson(required=True)
+    flag_value = AnyJson(required=True, description="The tenant's own value of the flag.")
 
 
 class OverrideCreateSchema(Documented):
@@ -99,12 +91,6 @@ class OverrideUpdateSchema(Documented):
     reason = Str(max_length=MAX_REASON, description=f"{REASON} Without it, the old one stays.")
 
 
-class FlagTenantQuerySchema(Schema):
-    """The tenant of the flags."""
-
-    tenant_id = Uuid(load_default=None, description="The tenant; by default the credential's own.")
-
-
 class OverrideQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of overrides; an override has to match all."""
 
@@ -118,8 +104,8 @@ class OverrideQuerySchema(Documented, PageQuerySchema):
 class EffectiveFlagSchema(Documented):
     """One flag of a tenant, and the source of its value."""
 
-    key = Str(required=True)
-    type = Choice(FlagType, required=True)
+    key = Str(required=True, description="The flag's key.")
+    type = Choice(FlagType, required=True, description="The type of the flag's values.")
     value = AnyJson(required=True, description="The value that applies now.")
     source = Str(required=True, metadata={"enum": ["preset", "override"]})
     preset_value = AnyJson(required=True)
@@ -139,7 +125,7 @@ class FlagExplanationSchema(Documented):
     flag_type = Choice(FlagType, required=True, nullable=True)
     value = AnyJson(required=True, description="The value that applies now.")
     decided_by = Choice(Layer, required=True)
-    because = Str(required=True)
+    because = Str(required=True, description="Why that decides, in one sentence.")
     preset_value = AnyJson(required=True)
     is_locked = Bool(required=True, description="Whether the preset locks the flag.")
     override_id = Str(required=True, nullable=True)

@@ -14,6 +14,8 @@ from app.plans import assignments, decision, presets, preview
 from app.plans.models import PlanAssignment, PlanPreset
 from app.plans.presets import FlagInUse, PlanInUse, PresetNameTaken
 from app.plans.schemas import (
+    PlanAssignmentSchema,
+    PlanDecisionSchema,
     PlanPresetCreateSchema,
     PlanPresetForceSchema,
     PlanPresetQuerySchema,
@@ -21,7 +23,6 @@ from app.plans.schemas import (
     PlanPresetUpdateSchema,
     PlanPreviewSchema,
 )
-from app.plans.tenant_plan_schemas import PlanAssignmentSchema, PlanDecisionSchema
 
 tenant_plans = Blueprint(
     "tenant_plans",

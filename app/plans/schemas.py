@@ -1,4 +1,4 @@
-"""Requests and answers of /v1/billing/plans."""
+"""Requests and answers of /v1/billing/plans and /v1/tenants/{tenant_id}/plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.messages import refused
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import RowSchema, Schema
+from app.plans.decision import MAX_SUBSCRIPTIONS, PlanSource
 from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
 
 MAX_THRESHOLDS = 10
@@ -41,6 +42,12 @@ class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
     examples = {
+        "bp_subscription_id": "sub_1PqR",
+        "bp_status": "active",
+        "plan_name": "growth",
+        "reason": "too expensive",
+        "source": "subscription",
+        "because": "Of the subscriptions that have not ended, it has the latest start date and id.",
         "flag_key": "single-sign-on",
         "default_value": False,
         "description": "Whether members sign in at their own provider.",
@@ -50,6 +57,11 @@ class Documented(Schema):
         "flag_type": "boolean",
     }
     descriptions = {
+        "bp_subscription_id": "The billing provider's id of the subscription.",
+        "start_date": "When the subscription began (UTC).",
+        "subscription_id": "The subscription that gives it; null for every other source.",
+        "source": "What gives the plan.",
+        "decides": "Whether it decides the plan; true for one of the candidates.",
         "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
         "flag_key": "The key by which programs ask for the flag.",
         "flag_type": "The type of the flag's values.",
@@ -57,11 +69,6 @@ class Documented(Schema):
         "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
         "flags": "The flags of the plan.",
         "display_name": "For people; may change while the plan is in use.",
-        "before": "The flag as it is.",
-        "after": "The flag as it would be.",
-        "overrides": "How many overrides would lose their effect.",
-        "feature": "The key of the limit.",
-        "limit": "The new limit.",
         "flags_added": "Flags that would be new.",
         "flags_removed": "Flags that would be removed.",
         "flags_changed": "Flags that would change.",
@@ -129,12 +136,9 @@ class PresetFlagSchema(Documented):
         return written
 
 
-class PlanPresetSchema(Documented):
+class PlanPresetSchema(Documented, RowSchema):
     """The flags of a plan's tenants."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
     name = Str(required=True)
     flags = ListOf(Nested(PresetFlagSchema), required=True)
     display_name = Str(required=True)
@@ -184,8 +188,8 @@ class FlagChangeSchema(Documented):
     }
 
     flag_key = Str(required=True)
-    before = Nested(PresetFlagSchema, required=True)
-    after = Nested(PresetFlagSchema, required=True)
+    before = Nested(PresetFlagSchema, required=True, description="The flag as it is.")
+    after = Nested(PresetFlagSchema, required=True, description="The flag as it would be.")
 
 
 class LostOverridesSchema(Documented):
@@ -194,7 +198,7 @@ class LostOverridesSchema(Documented):
     examples = {"flag_key": "theme", "overrides": 3}
 
     flag_key = Str(required=True)
-    overrides = Int(required=True)
+    overrides = Int(required=True, description="How many overrides would lose their effect.")
 
 
 class LimitBelowUsageSchema(Documented):
@@ -202,8 +206,8 @@ class LimitBelowUsageSchema(Documented):
 
     examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
 
-    feature = Str(required=True)
-    limit = Int(required=True)
+    feature = Str(required=True, description="The key of the limit.")
+    limit = Int(required=True, description="The new limit.")
     tenants = Int(required=True, description="How many use more.")
     most_used = Int(required=True, description="The most that one of them uses.")
 
@@ -229,6 +233,85 @@ class PlanPresetQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of presets."""
 
     name = Str(description="Only the preset with this name.")
+
+
+class PlanCandidateSchema(Documented):
+    """One plan that the tenant could have."""
+
+    source = Choice(PlanSource, required=True)
+    plan_name = Str(required=True, description="The plan that it gives.")
+    decides = Bool(required=True)
+    because = Str(required=True, description="Why it decides the plan, or why it does not.")
+    subscription_id = Uuid(required=True, nullable=True)
+    bp_subscription_id = Str(required=True)
+    bp_status = Str(required=True, description="The billing provider's word, verbatim.")
+    status_class = Str(required=True, description="The class of `bp_status`.")
+    start_date = AwareDateTime(required=True, nullable=True)
+    until = AwareDateTime(required=True, nullable=True, description="When an assigned plan ends.")
+    reason = Str(required=True, description="Why the plan was assigned.")
+
+
+class PlanDecisionSchema(Documented):
+    """The plan of a tenant, and what decides it."""
+
+    tenant_id = Uuid(required=True, description="The tenant.")
+    plan_name = Str(required=True, description="The plan that the tenant has.")
+    source = Choice(PlanSource, required=True)
+    subscription_id = Uuid(
+        required=True, nullable=True, description="The subscription that decides."
+    )
+    until = AwareDateTime(
+        required=True,
+        nullable=True,
+        description="When the assigned plan ends that decides, or null.",
+    )
+    because = Str(required=True, description="Why that decides the plan, in one sentence.")
+    candidates = ListOf(
+        Nested(PlanCandidateSchema),
+        required=True,
+        description="In order of precedence: the assigned plan, the subscriptions that have "
+        "not ended, the plan that the tenant keeps while the first of them names a plan without "
+        "a preset, the default plan; then the subscriptions that have ended; at most "
+        f"{MAX_SUBSCRIPTIONS} subscriptions.",
+    )
+
+
+class PlanAssignmentSchema(Schema):
+    """The plan to assign."""
+
+    examples = {
+        **Documented.examples,
+        "until": None,
+        "reason": "Pilot until the contract is signed.",
+    }
+
+    plan_name = Str(
+        required=True, min_length=1, max_length=255, description="The name of a plan preset."
+    )
+    until = AwareDateTime(
+        required=True,
+        nullable=True,
+        description="When the plan ends, in the future. Null: when it is deleted.",
+    )
+    reason = Str(
+        max_length=500,
+        description="Such as pilot, comped or internal; the explanation shows it. Without it "
+        "an assigned plan keeps its reason.",
+    )
+
+
+class TrialSchema(PlanAssignmentSchema):
+    """An assigned plan that ends, as its events show it."""
+
+    examples = {
+        **PlanAssignmentSchema.examples,
+        "until": "2026-03-01T00:00:00Z",
+        "next_plan_name": "free",
+    }
+
+    until = AwareDateTime(required=True, description="When the plan ends (UTC).")
+    reason = Str(required=True, description="Why the plan was assigned.")
+    next_plan_name = Str(required=True, description="The plan that the tenant has afterwards.")
 
 
 def flag_errors(flags: list[dict[str, Json]]) -> Iterator[Entry]:

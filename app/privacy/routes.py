@@ -7,7 +7,6 @@ from app.auth.permissions import Permission
 from app.core.http.blueprint import Blueprint
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.privacy.people import erasure_requests, user_export
-from app.privacy.people.user_export import UserExport
 from app.privacy.schemas import UserErasureSchema, UserExportSchema
 from app.users.models import UserErasure
 
@@ -34,7 +33,7 @@ def request_erasure(user_id: str) -> UserErasure:
 @blp.post("/<user_id>/export")
 @requires(Permission.USERS_WRITE)
 @blp.response(200, UserExportSchema, shown_once=("tables",))
-def export(user_id: str) -> UserExport:
+def export(user_id: str) -> dict[str, object]:
     """Export what is stored about a user, table by table.
 
     The newest 1,000 rows of each table: the user, memberships, what a directory sent, where the

@@ -5,26 +5,21 @@ from __future__ import annotations
 from app.core.validation.fields import AwareDateTime, Bool, JsonObject, ListOf, Str, Uuid
 from app.core.validation.schemas import Schema
 
-DESCRIPTIONS = {
-    "tenant_id": "The user's tenant.",
-    "user_id": "The user to erase.",
-    "requested_at": "When the erasure was requested (UTC).",
-    "requested_by": "Who requested it.",
-    "is_everywhere": "Whether what the platform stores about the person is erased too, unless they"
-    " are in another tenant: true if a platform credential asked for it.",
-}
-
 
 class UserErasureSchema(Schema):
     """A requested erasure of a user."""
 
     examples = {"requested_by": "platform:operator", "is_everywhere": True}
-    descriptions = DESCRIPTIONS
+    descriptions = {
+        "requested_at": "When the erasure was requested (UTC).",
+        "is_everywhere": "Whether what the platform stores about the person is erased too, unless they"
+        " are in another tenant: true if a platform credential asked for it.",
+    }
 
-    tenant_id = Uuid(required=True)
-    user_id = Uuid(required=True)
+    tenant_id = Uuid(required=True, description="The user's tenant.")
+    user_id = Uuid(required=True, description="The user to erase.")
     requested_at = AwareDateTime(required=True)
-    requested_by = Str(required=True)
+    requested_by = Str(required=True, description="Who requested it.")
     is_everywhere = Bool(required=True)
 
 
@@ -36,14 +31,12 @@ class UserExportSchema(Schema):
         "incomplete": [],
     }
     descriptions = {
-        "tenant_id": "The user's tenant.",
-        "user_id": "The user.",
         "tables": "The rows of each table. Absent if the answer is replayed for an"
         " Idempotency-Key.",
         "incomplete": "The tables that have further rows, or need `audit:read`.",
     }
 
-    tenant_id = Uuid(required=True)
+    tenant_id = Uuid(required=True, description="The user's tenant.")
     user_id = Uuid(required=True)
     tables = JsonObject()
     incomplete = ListOf(Str(), required=True)

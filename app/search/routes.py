@@ -9,7 +9,6 @@ from app.core.json_text import Json
 from app.search import service
 from app.search.models import EntityType
 from app.search.schemas import SearchQuerySchema, SearchResultSchema
-from app.search.service import Result
 
 blp = Blueprint(
     "search",
@@ -32,7 +31,7 @@ READ = {
 @blp.arguments(SearchQuerySchema, location="query")
 @blp.columns("type", "title", "subtitle", "tenant.slug", "matched", "id")
 @blp.response(200, SearchResultSchema(many=True))
-def find(query: dict[str, Json]) -> list[Result]:
+def find(query: dict[str, Json]) -> list[dict[str, object]]:
     """Find rows by a word or an id: tenants, users, subscriptions and e-mail messages.
 
     The best matches come first: exact before prefix, active before ended. Users also need

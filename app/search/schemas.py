@@ -33,12 +33,6 @@ class Documented(Schema):
         "name": "Acme",
     }
     descriptions = {
-        "limit": "The most results.",
-        "type": "What was found.",
-        "title": "The row's name, for people.",
-        "subtitle": "More about the row, for people.",
-        "slug": "The tenant's slug.",
-        "name": "The tenant's name.",
         "tenant": "null for an e-mail message, which belongs to no tenant.",
         "matched": "The field that the query, or its first word, was found in.",
     }
@@ -69,15 +63,15 @@ class SearchQuerySchema(Documented):
         + ". Types that the credential may not read are left out.",
     )
     tenant_id = Uuid(metadata=ONE_TENANT)
-    limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT)
+    limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT, description="The most results.")
 
 
 class TenantNameSchema(Documented):
     """The tenant of a result."""
 
     id = Uuid(required=True)
-    slug = Str(required=True)
-    name = Str(required=True)
+    slug = Str(required=True, description="The tenant's slug.")
+    name = Str(required=True, description="The tenant's name.")
 
 
 class SearchResultSchema(Documented):
@@ -85,9 +79,9 @@ class SearchResultSchema(Documented):
 
     has_pages = False
 
-    type = Choice(EntityType, required=True)
+    type = Choice(EntityType, required=True, description="What was found.")
     id = Uuid(required=True)
     tenant = Nested(TenantNameSchema, required=True, nullable=True)
-    title = Str(required=True)
-    subtitle = Str(required=True)
+    title = Str(required=True, description="The row's name, for people.")
+    subtitle = Str(required=True, description="More about the row, for people.")
     matched = Literal(*FIELD_NAMES, required=True)

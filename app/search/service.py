@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from app.core.db.tenancy import current_scope
@@ -18,27 +18,13 @@ MAX_SCANNED = 3  # words, the longest ones, that candidates are read for
 DEFAULT_LIMIT, MAX_LIMIT = 20, 50
 
 
-class Result(NamedTuple):
-    """One row that was found. ``tenant`` is None for an e-mail message, which belongs to none.
-
-    ``matched`` is the field that the query, or the first word of it, was found in.
-    """
-
-    type: EntityType
-    id: UUID
-    tenant: dict[str, object] | None
-    title: str
-    subtitle: str
-    matched: str
-
-
 def search(
     query: str,
     *,
     entity_types: Collection[EntityType] = tuple(EntityType),
     tenant_id: UUID | None = None,
     limit: int = DEFAULT_LIMIT,
-) -> list[Result]:
+) -> list[dict[str, object]]:
     """The rows that match every word of ``query``, best first (see :func:`candidates.read`).
 
     Words that stand together in the query may stand apart in the row, also in several fields.
@@ -81,9 +67,14 @@ def _matched_field(row: Any, phrase: str, words: Sequence[str]) -> str | None:
     return None
 
 
-def _result(row: Any, matched: str) -> Result:
-    tenant = None
-    if row.tenant_slug is not None:
-        tenant = {"id": row.tenant_id, "slug": row.tenant_slug, "name": row.tenant_name}
-    type_ = EntityType(row.entity_type)
-    return Result(type_, row.id, tenant, row.title, row.subtitle, matched)
+def _result(row: Any, matched: str) -> dict[str, object]:
+    """The answer for one row that was found. An e-mail message has no tenant."""
+    tenant = {"id": row.tenant_id, "slug": row.tenant_slug, "name": row.tenant_name}
+    return {
+        "type": row.entity_type,
+        "id": row.id,
+        "tenant": None if row.tenant_slug is None else tenant,
+        "title": row.title,
+        "subtitle": row.subtitle,
+        "matched": matched,
+    }

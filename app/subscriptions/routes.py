@@ -8,7 +8,7 @@ from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import target_id
+from app.auth.tenant_choice import TenantOrOwnSchema, target_id
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
@@ -25,7 +25,6 @@ from app.subscriptions.schemas import (
     SubscriptionCreateSchema,
     SubscriptionQuerySchema,
     SubscriptionSchema,
-    SubscriptionTenantQuerySchema,
     SubscriptionUpdateSchema,
 )
 from app.subscriptions.service import BpSubscriptionIdTaken
@@ -72,7 +71,7 @@ def list_subscriptions(query: dict[str, Json]) -> Page:
 
 @blp.post("")
 @requires(Permission.BILLING_WRITE, provider_only=True)
-@blp.arguments(SubscriptionTenantQuerySchema, location="query")
+@blp.arguments(TenantOrOwnSchema, location="query")
 @blp.arguments(SubscriptionCreateSchema)
 @blp.response(201, SubscriptionSchema, headers=UNKNOWN_PLAN)
 @blp.raises(BpSubscriptionIdTaken)

@@ -15,7 +15,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import RowSchema, Schema
 from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
@@ -65,17 +65,13 @@ class Documented(Schema):
         "send_invoice_days_before_due": "How many days before it is due an invoice is sent.",
         "send_email_receipts": "Whether receipts are sent by e-mail.",
         "send_paper_receipts": "Whether receipts are sent on paper.",
-        "status_class": "The class of `bp_status`.",
         "at_period_end": "False: ends now. True: ends with the paid period.",
     }
 
 
-class SubscriptionSchema(Documented):
+class SubscriptionSchema(Documented, RowSchema):
     """A subscription."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
     bp_subscription_id = Str(required=True)
     bp_customer_id = Str(required=True)
     bp_plan_id = Str(required=True)
@@ -171,12 +167,6 @@ class SourceHeadersSchema(Schema):
         " `X-Update-Ignored: stale`. With this header, send all the provider's fields each time."
         " Only for platform credentials.",
     )
-
-
-class SubscriptionTenantQuerySchema(Schema):
-    """The tenant of the new subscription."""
-
-    tenant_id = Uuid(load_default=None, description="The tenant; by default the credential's own.")
 
 
 class SubscriptionQuerySchema(Documented, PageQuerySchema):

@@ -15,7 +15,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import RowSchema, Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.search.filters import MAX_QUERY, MIN_QUERY
 from app.search.schemas import BY_WORDS
@@ -52,7 +52,6 @@ class Documented(Schema):
         "idp_org_id": "The identity provider's id of the organization; no two tenants have the same.",
         "name": "The organization's name.",
         "slug": "A short name for addresses; no two tenants have the same.",
-        "plan_name": "The plan that the tenant has.",
         "primary_contact_name": "Name of the primary contact; empty without one.",
         "primary_contact_email": "E-mail address of the primary contact; empty without one.",
         "primary_contact_phone": "Telephone number of the primary contact; empty without one.",
@@ -62,11 +61,9 @@ class Documented(Schema):
         "mailing_state": "State or region of the mailing address.",
         "mailing_zipcode": "Postal code of the mailing address.",
         "mailing_country": "Country of the mailing address.",
-        "is_active": "False: the tenant is suspended.",
         "meta_data": "Values of the tenant's custom fields, and any other values, by key.",
         "tenant_id": "The tenant.",
         "requested_at": "When the deletion was requested (UTC).",
-        "requested_by": "Who requested it.",
         "deletes_at": "The tenant is deleted soon after this moment.",
         "stage": "`waiting` until rows are deleted; then how far that is.",
         "text": "The notes; empty without any.",
@@ -74,16 +71,13 @@ class Documented(Schema):
     }
 
 
-class TenantSchema(Documented):
+class TenantSchema(Documented, RowSchema):
     """A tenant."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
     idp_org_id = Str(required=True)
     name = Str(required=True)
     slug = Str(required=True)
-    plan_name = Str(required=True)
+    plan_name = Str(required=True, description="The plan that the tenant has.")
     primary_contact_name = Str(required=True)
     primary_contact_email = Str(required=True)
     primary_contact_phone = Str(required=True)
@@ -93,7 +87,7 @@ class TenantSchema(Documented):
     mailing_state = Str(required=True)
     mailing_zipcode = Str(required=True)
     mailing_country = Str(required=True)
-    is_active = Bool(required=True)
+    is_active = Bool(required=True, description="False: the tenant is suspended.")
 
 
 class ContactEmail(Email):
@@ -190,7 +184,7 @@ class TenantDeletionSchema(Documented):
     tenant_id = Uuid(required=True)
     slug = Str(required=True)
     requested_at = AwareDateTime(required=True)
-    requested_by = Str(required=True)
+    requested_by = Str(required=True, description="Who requested it.")
     deletes_at = AwareDateTime(required=True)
     stage = Choice(DeletionStage, required=True)
 
@@ -215,40 +209,32 @@ class TenantNotesSchema(Documented):
     updated_by = Str(required=True, nullable=True, description="Who changed them last.")
 
 
-class TenantCountsSchema(Schema):
+def _count(description: str) -> Int:
+    return Int(required=True, nullable=True, description=description)
+
+
+class TenantCountsSchema(Documented):
     """What a tenant has. A number is null if the credential may not read what it counts."""
 
     examples = {
         **Documented.examples,
         "members_by_role": {"owner": 1, "admin": 2, "billing": 0, "member": 14, "viewer": 0},
     }
-    descriptions = {
-        **Documented.descriptions,
-        "active_users": "Users who are active.",
-        "inactive_users": "Users who were deactivated.",
-        "active_members": "Memberships that are active.",
-        "ended_members": "Memberships that have ended.",
-        "members_by_role": "The active memberships of each role.",
-        "open_subscriptions": "Subscriptions that have not ended.",
-        "overrides": "Feature overrides.",
-        "custom_fields": "Custom fields, without archived ones.",
-        "api_keys": "API keys, without revoked ones.",
-        "webhook_endpoints": "Webhook endpoints.",
-        "open_deliveries": "Deliveries to the endpoints that have further attempts.",
-    }
 
     tenant_id = Uuid(required=True)
-    active_users = Int(required=True, nullable=True)
-    inactive_users = Int(required=True, nullable=True)
-    active_members = Int(required=True, nullable=True)
-    ended_members = Int(required=True, nullable=True)
-    members_by_role = JsonObject(required=True, nullable=True)
-    open_subscriptions = Int(required=True, nullable=True)
-    overrides = Int(required=True, nullable=True)
-    custom_fields = Int(required=True, nullable=True)
-    api_keys = Int(required=True, nullable=True)
-    webhook_endpoints = Int(required=True, nullable=True)
-    open_deliveries = Int(required=True, nullable=True)
+    active_users = _count("Users who are active.")
+    inactive_users = _count("Users who were deactivated.")
+    active_members = _count("Memberships that are active.")
+    ended_members = _count("Memberships that have ended.")
+    members_by_role = JsonObject(
+        required=True, nullable=True, description="The active memberships of each role."
+    )
+    open_subscriptions = _count("Subscriptions that have not ended.")
+    overrides = _count("Feature overrides.")
+    custom_fields = _count("Custom fields, without archived ones.")
+    api_keys = _count("API keys, without revoked ones.")
+    webhook_endpoints = _count("Webhook endpoints.")
+    open_deliveries = _count("Deliveries to the endpoints that have further attempts.")
 
 
 class ActiveQuerySchema(Schema):

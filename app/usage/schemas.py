@@ -34,13 +34,9 @@ class Documented(Schema):
         "reason": "A faulty client counted twice.",
     }
     descriptions = {
-        "allowed": "Whether the amount fits.",
         "feature": "The key of the limit.",
-        "limit": "The limit.",
         "used": "What is used in the period.",
         "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
-        "over_by": "How much more than the limit is used.",
-        "is_current": "Whether the period has not ended.",
         "reason": "Why it is corrected; the audit trail shows it.",
         "idempotency_key": "The same key of a feature counts once in 24 hours.",
         "entries": "Several amounts, which are counted in the order of their keys.",
@@ -97,7 +93,7 @@ class ConsumeSchema(EntrySchema):
 class DecisionSchema(Documented):
     """Whether the amount fits, and the limit's state."""
 
-    allowed = Bool(required=True)
+    allowed = Bool(required=True, description="Whether the amount fits.")
     feature = Str(required=True)
     limit = Int(required=True, description="-1: unlimited.")
     used = Int(required=True)
@@ -121,7 +117,7 @@ class UsageSchema(Documented):
     remaining = Int(
         required=True, nullable=True, description="Null: unlimited, or the period is over."
     )
-    over_by = Int(required=True)
+    over_by = Int(required=True, description="How much more than the limit is used.")
     period_start = AwareDateTime(required=True, nullable=True)
     resets_at = AwareDateTime(
         required=True, nullable=True, description="The end of the period, or null."
@@ -129,7 +125,7 @@ class UsageSchema(Documented):
     policy = Choice(
         Policy, required=True, nullable=True, description="Null for a period that is over."
     )
-    is_current = Bool(required=True)
+    is_current = Bool(required=True, description="Whether the period has not ended.")
 
 
 class LimitUseSchema(Documented):
@@ -139,7 +135,7 @@ class LimitUseSchema(Documented):
 
     feature = Str(required=True)
     used = Int(required=True)
-    limit = Int(required=True)
+    limit = Int(required=True, description="The limit.")
     percent = Int(required=True, description="The level that was reached.")
     policy = Choice(Policy, required=True)
     resets_at = AwareDateTime(required=True, nullable=True, description=RESETS_AT)

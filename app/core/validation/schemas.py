@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import marshmallow as ma
 
 from app.core.errors import Entry, Invalid
-from app.core.validation.fields import Field, Str
+from app.core.validation.fields import AwareDateTime, Field, Str, Uuid
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_unicode
 
@@ -128,6 +128,14 @@ class Schema(ma.Schema):
             for key, (_, field) in self._dumped.items()
             if type(field).to_json not in (Field.to_json, Str.to_json)
         ]
+
+
+class RowSchema(Schema):
+    """The first fields of a row that clients see."""
+
+    id = Uuid(required=True)
+    created_at = AwareDateTime(required=True)
+    updated_at = AwareDateTime(required=True)
 
 
 def _by_key(fields: Mapping[str, Any]) -> Fields:

@@ -8,7 +8,6 @@ What the platform stores about the address is in the export of a platform creden
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Table, Uuid, bindparam, select
@@ -30,15 +29,6 @@ from app.users.models import User
 
 MOST = 1_000  # rows of a table
 NEWEST = Paging(limit=MOST, order=ListOrder.NEWEST_FIRST)
-
-
-class UserExport(NamedTuple):
-    """The rows of each table, and the names of the tables of which there are further rows."""
-
-    tenant_id: UUID
-    user_id: UUID
-    tables: dict[str, list[dict[str, object]]]
-    incomplete: list[str]
 
 
 def _of_user(table: Table, column: str) -> Statement:
@@ -70,7 +60,9 @@ OF_AUDIT = ("audit_events", "actions")
 OF_PLATFORM = (EmailEventRecord, EmailMessage, Suppression)
 
 
-def export_user(user_id: UUID | str, *, actor: Actor, with_audit: bool) -> UserExport:
+def export_user(
+    user_id: UUID | str, *, actor: Actor, with_audit: bool
+) -> dict[str, object]:
     """The newest rows about a user, at most :data:`MOST` of a table.
 
     Without ``with_audit`` the audit rows are left out. Raises NotFound and PreconditionFailed.
@@ -79,14 +71,18 @@ def export_user(user_id: UUID | str, *, actor: Actor, with_audit: bool) -> UserE
     check_precondition(user)
     found = dict(_pages(user, is_platform=actor.is_platform, with_audit=with_audit))
     record("user.exported", user, Change({}, {"is_everywhere": actor.is_platform}), actor=actor)
-    tables = {
-        name: [as_json(row._asdict()) for row in page.items[:MOST]] for name, page in found.items()
-    }
     incomplete = [
         name for name, page in found.items() if page.next_cursor or len(page.items) > MOST
     ]
-    incomplete += [name for name in OF_AUDIT if name not in found]
-    return UserExport(user.tenant_id, user.id, tables, incomplete)
+    return {
+        "tenant_id": user.tenant_id,
+        "user_id": user.id,
+        "tables": {
+            name: [as_json(row._asdict()) for row in page.items[:MOST]]
+            for name, page in found.items()
+        },
+        "incomplete": [*incomplete, *(name for name in OF_AUDIT if name not in found)],
+    }
 
 
 def _pages(user: User, *, is_platform: bool, with_audit: bool) -> Iterator[tuple[str, Page]]:
