@@ -20,10 +20,9 @@ from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES
-from app.custom_fields.models import CustomField, FieldType
+from app.custom_fields.models import CustomField, FieldIndex, FieldType
 from app.custom_fields.search_index.builder import delete_rows
 from app.custom_fields.search_index.index_state import (
-    delete_index,
     is_indexed,
     lock_index,
     lock_rules,
@@ -215,7 +214,7 @@ def delete(field_id: UUID | str, *, actor: Actor) -> None:
     if lock_index(field.tenant_id, field.id) is not None:
         if not any(delete_rows(field.tenant_id, field.id) for _ in range(DELETED_BATCHES)):
             raise IndexRowsLeft
-        delete_index(field.tenant_id, field.id)
+        queries.delete_where(FieldIndex, tenant_id=field.tenant_id, field_id=field.id)
     before = {name: getattr(field, name) for name in DELETED_FIELDS}
     record("custom_field.deleted", field, queries.Change(before, {}), actor=actor)
     queries.delete_row(CustomField, field)

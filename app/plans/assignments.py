@@ -12,13 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import check_future
 from app.core.db import queries
-from app.core.db.models import Moment
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, insert_row, writes
@@ -34,20 +33,10 @@ NOTICE = timedelta(days=3)  # between the announcement of an end and the end
 _table = PlanAssignment.__table__
 _of_tenant = PlanAssignment.tenant_id == bindparam("of_tenant_id")
 
-UPDATE = Statement(
-    "plan_assignments.update",
-    update(_table)
-    .where(_of_tenant)
-    .values(
-        {name: bindparam(name, type_=_table.c[name].type) for name in FIELDS}
-        | {"ending_announced_at": bindparam("ending_announced_at", type_=Moment)}
-    ),
-)
 END_NOW = Statement(
     "plan_assignments.end_now",
     update(_table).where(_of_tenant).values(until=func.least(PlanAssignment.until, func.now())),
 )
-DELETE = Statement("plan_assignments.delete", delete(_table).where(_of_tenant))
 _ending = (
     select(PlanAssignment.tenant_id)
     .where(
@@ -111,7 +100,8 @@ def assign(
         insert_row(PlanAssignment, {"tenant_id": tenant.id, **values, **start})
     else:
         announced = None if "until" in changed else known.ending_announced_at
-        UPDATE.execute(of_tenant_id=tenant.id, **values, ending_announced_at=announced)
+        changes = {**values, "ending_announced_at": announced}
+        queries.update_where(PlanAssignment, {"tenant_id": tenant.id}, changes)
     change = Change(before, values).part(changed) if before else Change({}, values)
     with writes() as w:
         audit.record("tenant.plan_assigned", tenant, change, actor=actor, into=w)
@@ -163,7 +153,7 @@ def end(tenant_id: UUID, *, actor: Actor) -> None:
 
 def _delete(assignment: Any, action: str, actor: Actor, *, into: Writes) -> None:
     """Delete an assignment that is no longer in force."""
-    DELETE.execute(of_tenant_id=assignment.tenant_id)
+    queries.delete_where(PlanAssignment, tenant_id=assignment.tenant_id)
     change = Change({name: getattr(assignment, name) for name in FIELDS}, {})
     _record(action, assignment, change, actor, into=into)
 

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text, update
+from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text
 
 from app.audit import service as audit
 from app.config import current_config
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.models import Moment
-from app.core.db.queries import Change, update_row
+from app.core.db.queries import Change, update_row, update_where
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.json_text import Json
@@ -71,12 +71,6 @@ FIND_BEHIND = Statement(
 )
 FIND_NEW_PLANS = Statement(
     "plan_presets.find_new", select(PlanPreset.name).where(PlanPreset.has_new_name)
-)
-SET_FOLLOWED = Statement(
-    "plan_presets.set_followed",
-    update(PlanPreset.__table__)
-    .where(PlanPreset.name == bindparam("plan_name"))
-    .values(has_new_name=False),
 )
 
 
@@ -158,7 +152,7 @@ def find_behind(*, limit: int) -> Sequence[UUID]:
     for plan_name in FIND_NEW_PLANS.scalars():
         behind = FIND_BEHIND.scalars(plan_name=plan_name, limit=limit - len(found))
         if not behind:
-            SET_FOLLOWED.execute(plan_name=plan_name)
+            update_where(PlanPreset, {"name": plan_name}, {"has_new_name": False})
         found += behind
         if len(found) == limit:
             break

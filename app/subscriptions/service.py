@@ -7,16 +7,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, update
+from sqlalchemy import exists
 
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
-from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
 from app.core.json_text import Json
@@ -42,16 +40,6 @@ PROVIDER_FIELDS = frozenset(
     }
 )
 """What only the provider's side writes; a tenant's credential may not, or it would choose its plan."""
-
-SET_SOURCE_TIMESTAMP = Statement(
-    "subscriptions.set_source_timestamp",
-    update(Subscription.__table__)
-    .where(
-        Subscription.tenant_id == bindparam("of_tenant_id"), Subscription.id == bindparam("of_id")
-    )
-    .values(source_timestamp=bindparam("source_timestamp", type_=Moment)),
-)
-"""Store the time of an update that changed nothing else. The row's version stays."""
 
 HAS_PRESET = exists().where(PlanPreset.name == Subscription.plan_name)
 
@@ -150,11 +138,8 @@ def update_subscription(
         values = {**values, **NO_CANCELLATION}
     subscription, change = _assign(subscription, values, actor, source_timestamp)
     if change is None and source_timestamp is not None:
-        SET_SOURCE_TIMESTAMP.execute(
-            of_tenant_id=subscription.tenant_id,
-            of_id=subscription.id,
-            source_timestamp=source_timestamp,
-        )
+        key = {"tenant_id": subscription.tenant_id, "id": subscription.id}
+        queries.update_where(Subscription, key, {"source_timestamp": source_timestamp})
     followed = _record(subscription, change, "subscription.updated", actor=actor)
     return Updated(subscription, True, followed.has_plan(subscription) if followed else has_plan)
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 
 from app.audit.service import add_event, record
 from app.config import current_config
@@ -36,17 +36,6 @@ FIND = Statement(
 )
 LIST = Statement(
     "tenant_deletions.list", _deletion.order_by(Tenant.deletes_at, Tenant.id).limit(LISTED)
-)
-WITHDRAW = Statement(
-    "tenant_deletions.withdraw",
-    delete(TenantDeletion).where(
-        TenantDeletion.tenant_id == bindparam("tenant_id"),
-        TenantDeletion.stage == DeletionStage.WAITING.value,
-    ),
-)
-FREE = Statement(
-    "deleted_organizations.free",
-    delete(DeletedOrganization).where(DeletedOrganization.idp_org_id == bindparam("idp_org_id")),
 )
 
 
@@ -114,7 +103,8 @@ def restore(tenant_id: UUID | str, *, actor: Actor) -> Tenant:
     tenant = queries.lock_row(Tenant, tenant_id)
     if tenant.deletes_at is None:
         return tenant
-    if WITHDRAW.execute(tenant_id=tenant.id) == 0:
+    stage = DeletionStage.WAITING.value
+    if queries.delete_where(TenantDeletion, tenant_id=tenant.id, stage=stage) == 0:
         raise DeletionStarted
     tenant, change = queries.update_row(Tenant, tenant, {"deletes_at": None})
     if change is not None:
@@ -127,7 +117,7 @@ def free_idp_org_id(idp_org_id: str, *, actor: Actor) -> None:
 
     Raises NotFound for an id that is not of a deleted tenant.
     """
-    if FREE.execute(idp_org_id=idp_org_id) == 0:
+    if queries.delete_where(DeletedOrganization, idp_org_id=idp_org_id) == 0:
         raise NotFound(detail="No deleted tenant had this idp_org_id.")
     add_event(
         "tenant.idp_org_id_freed",

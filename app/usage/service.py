@@ -19,13 +19,13 @@ from app.auth.guard import TenantSuspended
 from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.pages import Page
-from app.core.db.queries import Change
+from app.core.db.queries import Change, update_where
 from app.core.errors import Entry, Invalid, Location, NotFound, error, value_error
 from app.memberships.seats import SEATS
 from app.usage import cursors
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
-from app.usage.models import EPOCH
-from app.usage.statements import CONSUME, DELETE_OLD_KEYS, DELETE_OLD_PERIODS, LIST, LOCK, SET
+from app.usage.models import EPOCH, UsageCounter
+from app.usage.statements import CONSUME, DELETE_OLD_KEYS, DELETE_OLD_PERIODS, LIST, LOCK
 
 EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -143,7 +143,8 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
     if row is None:
         raise NotFound.of("limit")
     if row.used != used:
-        SET.execute(of_tenant_id=tenant_id, of_feature=feature, of_start=row.starts, new_used=used)
+        counter = {"tenant_id": tenant_id, "feature": feature, "period_start": row.starts}
+        update_where(UsageCounter, counter, {"used": used})
         audit.add_event(
             "usage.corrected",
             target_id=feature,

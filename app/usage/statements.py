@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text, update
+from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
-from app.usage.models import UsageCounter
 
 _TENANT = bindparam("tenant_id", type_=Uuid)
 
@@ -54,17 +53,6 @@ LOCK = Statement(
         " CROSS JOIN LATERAL lock_usage(CAST(:tenant_id AS uuid), l.feature, l.period) u"
     ).bindparams(_TENANT),
 )
-SET = Statement(
-    "usage.set",
-    update(UsageCounter)
-    .where(
-        UsageCounter.tenant_id == bindparam("of_tenant_id"),
-        UsageCounter.feature == bindparam("of_feature"),
-        UsageCounter.period_start == bindparam("of_start"),
-    )
-    .values(used=bindparam("new_used")),
-)
-
 DELETE_OLD_KEYS = Statement(
     "usage_keys.delete_old",
     "DELETE FROM usage_keys WHERE (tenant_id, digest) IN (SELECT tenant_id, digest"

@@ -109,13 +109,10 @@ def update_row(
     if change is None:
         return row, None
     written = {**change.after, **(also or {}), **stamp(model, actor_id), "version": row.version + 1}
-    table = model.__table__
     with raising(conflicts):
-        count = _update(table, tuple(written)).execute(
-            **written, **_place(table, row), old_version=row.version
-        )
+        count = update_where(model, {**_key(model, row), "version": row.version}, written)
     if count != 1:
-        raise RowChanged(table.name)
+        raise RowChanged(model.__tablename__)
     return row._replace(**written), change
 
 
@@ -135,9 +132,21 @@ def stamp(model: type[Row], actor_id: str | None) -> dict[str, object]:
 
 def delete_row(model: type[R], row: R) -> None:
     """Delete a row that is locked. Raises RowChanged if the row does not exist."""
-    table = model.__table__
-    if _delete(table).execute(**_place(table, row)) != 1:
-        raise RowChanged(table.name)
+    if delete_where(model, **_key(model, row)) != 1:
+        raise RowChanged(model.__tablename__)
+
+
+def update_where(
+    model: type[Model], equal: Mapping[str, object], values: Mapping[str, object]
+) -> int:
+    """Set only ``values``, in the rows whose columns equal ``equal``; returns their number."""
+    old = {f"old_{name}": value for name, value in equal.items()}
+    return _update(model.__table__, tuple(equal), tuple(values)).execute(**old, **values)
+
+
+def delete_where(model: type[Model], **equal: object) -> int:
+    """Delete the rows whose columns equal these values; returns their number."""
+    return _delete(model.__table__, tuple(equal)).execute(**equal)
 
 
 def parse_id(row_id: UUID | str, of: type[Model] | str) -> UUID:
@@ -189,24 +198,21 @@ def _select(
 
 
 @lru_cache(maxsize=500)
-def _update(table: Table, names: tuple[str, ...]) -> Statement:
+def _update(table: Table, equal: tuple[str, ...], names: tuple[str, ...]) -> Statement:
     """One statement per set of columns. Clients determine the sets, so the cache is bounded."""
-    clause = update(table).where(*_is_place(table), table.c.version == bindparam("old_version"))
+    clause = update(table).where(*(table.c[name] == bindparam(f"old_{name}") for name in equal))
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     return Statement(f"{table.name}.update", clause.values(values))
 
 
 @cache
-def _delete(table: Table) -> Statement:
-    return Statement(f"{table.name}.delete", delete(table).where(*_is_place(table)))
+def _delete(table: Table, names: tuple[str, ...]) -> Statement:
+    clause = delete(table).where(*(table.c[name] == bindparam(name) for name in names))
+    return Statement(f"{table.name}.delete", clause)
 
 
-def _is_place(table: Table) -> list[ColumnElement[bool]]:
-    return [column == bindparam(f"old_{column.name}") for column in table.primary_key]
-
-
-def _place(table: Table, row: Row) -> dict[str, object]:
-    return {f"old_{column.name}": getattr(row, column.name) for column in table.primary_key}
+def _key(model: type[Row], row: Row) -> dict[str, object]:
+    return {column.name: getattr(row, column.name) for column in model.__table__.primary_key}
 
 
 @contextmanager

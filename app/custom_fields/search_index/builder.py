@@ -17,6 +17,7 @@ import psycopg2
 from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, delete, func, select
 
 from app.core.db import retries, tenancy
+from app.core.db.queries import delete_where
 from app.core.db.statements import Statement
 from app.custom_fields.entities import ENTITIES
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
@@ -49,9 +50,6 @@ FIND_LAST_TO_DELETE = Statement(
 DELETE_UP_TO = Statement(
     "custom_field_index_rows.delete_up_to",
     delete(IndexRow).where(*_rows_of_field, IndexRow.entity_id <= bindparam("last_entity_id")),
-)
-DELETE_ALL = Statement(
-    "custom_field_index_rows.delete_of_field", delete(IndexRow).where(*_rows_of_field)
 )
 DELETE_OF_ENTITIES = Statement(
     "custom_field_index_rows.delete_of_entities",
@@ -97,7 +95,7 @@ def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
     key = {"tenant_id": tenant_id, "field_id": field_id}
     last = FIND_LAST_TO_DELETE.scalar(**key, number=DELETED_AT_ONCE - 1)
     if last is None:
-        DELETE_ALL.execute(**key)
+        delete_where(IndexRow, **key)
     else:
         DELETE_UP_TO.execute(**key, last_entity_id=last)
     return last is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, delete, func, select, true
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
@@ -58,7 +58,6 @@ SAVE = Statement(
         set_={column.name: column for column in _upsert.excluded},
     ),
 )
-DELETE = Statement("custom_field_indexes.delete", delete(FieldIndex).where(*_of_field))
 LOCK_RULES = Statement(
     "custom_fields.lock_rules",
     select(func.lock_custom_fields(bindparam("tenant_id"), bindparam("entity_type"))),
@@ -94,11 +93,6 @@ def save_index(index: FieldIndex, changes: Mapping[str, object]) -> FieldIndex:
     changed: FieldIndex = index._replace(**changes, updated_at=utcnow())
     SAVE.execute(**{name: getattr(changed, name) for name in FieldIndex.__table__.columns.keys()})  # noqa: SIM118
     return changed
-
-
-def delete_index(tenant_id: UUID, field_id: UUID) -> None:
-    """Delete the state; the caller has deleted the index rows."""
-    DELETE.execute(tenant_id=tenant_id, field_id=field_id)
 
 
 def lock_rules(tenant_id: UUID, entity_type: str) -> None:

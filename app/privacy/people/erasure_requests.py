@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, bindparam, delete, select, tuple_
+from sqlalchemy import Connection, delete, select, tuple_
 
 from app.audit.service import record
 from app.auth.models import PlatformAdmin
@@ -28,7 +28,6 @@ from app.core.db import queries
 from app.core.db.list_cursors import EPOCH
 from app.core.db.queries import Change
 from app.core.db.stalled import take_stalled
-from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS, logged_errors
@@ -57,15 +56,6 @@ ERASE_JOB = "app.privacy.jobs.erase_users"
 ERASURES = UserErasure.__table__
 _KEY = tuple_(ERASURES.c.tenant_id, ERASURES.c.user_id)
 TAKE_STALLED = take_stalled(UserErasure, "worked_at")
-WITHDRAW = Statement(
-    "user_erasures.withdraw",
-    delete(UserErasure).where(
-        UserErasure.tenant_id == bindparam("tenant_id"), UserErasure.user_id == bindparam("user_id")
-    ),
-)
-LEAVE_DIRECTORY = Statement(
-    "scim_users.leave_directory", delete(ScimUser).where(ScimUser.id == bindparam("id"))
-)
 
 
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
@@ -80,7 +70,7 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     key = {"tenant_id": user.tenant_id, "user_id": user.id}
     erasure = queries.find_row(UserErasure, **key)
     if erasure is None or (actor.is_platform and not erasure.is_everywhere):
-        WITHDRAW.execute(**key)
+        queries.delete_where(UserErasure, **key)
         values = {**key, "requested_by": actor.id, "is_everywhere": actor.is_platform}
         values["worked_at"] = EPOCH  # it is due at once
         erasure = insert_row(UserErasure, values)
@@ -92,7 +82,7 @@ def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
 
 def leave_directory(user_id: UUID) -> None:
     """Delete what a directory has sent about a user, whom it then no longer manages."""
-    LEAVE_DIRECTORY.execute(id=user_id)
+    queries.delete_where(ScimUser, id=user_id)
 
 
 def erase_requested(keys: Sequence[tuple[UUID, UUID]]) -> None:

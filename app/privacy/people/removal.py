@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 
 from sqlalchemy import (
     ARRAY,
@@ -30,8 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from app.audit.models import AuditEvent
-from app.auth.models import ApiKey, ConsoleSession, ConsoleTicket, PlatformAdmin
-from app.connections.models import ScimConnection
+from app.auth.models import ConsoleSession, ConsoleTicket, PlatformAdmin
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.tenancy import PLATFORM_TENANT_ID
@@ -39,9 +39,9 @@ from app.core.errors import Conflict
 from app.custom_fields.models import IndexRow
 from app.emails.models import EmailMessage, Suppression
 from app.events.models import EventFeed, OutboxEvent
+from app.extensions import db
 from app.inbox.models import Status
 from app.inbox.providers.payloads import digest
-from app.plans.models import PlanAssignment
 from app.privacy.identifiers import ERASED, ERASED_ACTOR, joined
 from app.privacy.mentions import (
     ANSWERS,
@@ -68,24 +68,9 @@ from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, red
 from app.privacy.people.search_terms import rewrite_terms
 from app.scim.models import ENTERPRISE, ScimUser
 from app.search.models import EntityType
-from app.tenants.models import TenantDeletion
-from app.users.models import UserErasure
-from app.webhooks.endpoints.models import WebhookEndpoint
 
 ALL_ROWS = 2**31 - 1
-_CREATED_AND_UPDATED = ("created_by_user_id", "updated_by_user_id")
-ACTORS: dict[Table, tuple[str, ...]] = {
-    USERS: _CREATED_AND_UPDATED,
-    MEMBERSHIPS: _CREATED_AND_UPDATED,
-    ApiKey.__table__: _CREATED_AND_UPDATED,
-    ScimConnection.__table__: _CREATED_AND_UPDATED,
-    WebhookEndpoint.__table__: _CREATED_AND_UPDATED,
-    IMPORTS: ("created_by_user_id",),
-    TenantDeletion.__table__: ("requested_by",),
-    UserErasure.__table__: ("requested_by",),
-    PlanAssignment.__table__: ("created_by",),
-}
-"""Columns that name the actor of a request."""
+ACTOR_COLUMNS = ("created_by_user_id", "updated_by_user_id", "created_by", "requested_by")
 DIRECTORY, MANAGER = ScimUser.__table__, (ENTERPRISE, "manager")
 SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
@@ -265,8 +250,8 @@ def _clear_platform(work: Erasure) -> None:
     if count := work.connection.scalar(select(found)):
         work.done["email_events"] += count
     actors = sorted(work.person.identifiers.actors)
-    for table, columns in ACTORS.items():
-        for name in columns:
+    for table, name in product(db.metadata.sorted_tables, ACTOR_COLUMNS):
+        if name in table.c:
             changed = update(table).where(table.c[name].in_(actors))
             work.run(table.name, changed.values({name: ERASED_ACTOR}))
 

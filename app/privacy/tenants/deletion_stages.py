@@ -20,6 +20,7 @@ from itertools import accumulate
 from uuid import UUID
 
 from app.audit.service import add_event
+from app.auth.models import ConsoleSession, ConsoleTicket
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
@@ -31,6 +32,7 @@ from app.emails.events import EmailEvent
 from app.emails.suppressions import normalized
 from app.extensions import db
 from app.identity_sync.events import UserEvent
+from app.imports.models import ImportFault
 from app.inbox.providers import PROVIDERS, Receiver, get_provider
 from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.inbox.signatures.samples import is_sample
@@ -121,14 +123,14 @@ def _run_batch(tenant_id: UUID) -> bool:
             _delete_answers(deletion)
         case DeletionStage.ROWS if _delete_rows(deletion):
             return False
-    statements.SAVE.execute(
-        of_tenant_id=tenant_id,
-        stage=deletion.stage.value,
-        last_moment=deletion.last_moment,
-        last_id=deletion.last_id,
-        deleted_rows=deletion.deleted_rows,
-        worked_at=utcnow(),
-    )
+    changes = {
+        "stage": deletion.stage.value,
+        "last_moment": deletion.last_moment,
+        "last_id": deletion.last_id,
+        "deleted_rows": deletion.deleted_rows,
+        "worked_at": utcnow(),
+    }
+    queries.update_where(TenantDeletion, {"tenant_id": tenant_id}, changes)
     return True
 
 
@@ -168,9 +170,9 @@ def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion)
     named = [name for names in people.values() for name in names]
     own: set[str] = set()
     if named:
-        of_tenant = {"tenant_id": deletion.tenant_id}
-        own |= set(statements.OWN_SUBJECTS.scalars(**of_tenant, subjects=named))
-        own |= set(statements.OWN_ADDRESSES.scalars(**of_tenant, keys=named))
+        of_tenant = {"tenant_id": deletion.tenant_id, "names": named}
+        own |= set(statements.OWN_SUBJECTS.scalars(**of_tenant))
+        own |= set(statements.OWN_ADDRESSES.scalars(**of_tenant))
     for event_id, _, body in events:
         names_organization = idp_org_id.encode() in body  # quick; most events do not
         if not own.isdisjoint(people[event_id]) or (
@@ -224,7 +226,7 @@ def _delete_people(deletion: Deletion) -> None:
     if BATCH in counts.values():  # there may be more
         return
     named = [person.idp_user_id for person in people]
-    subjects = statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, subjects=named)
+    subjects = statements.OWN_SUBJECTS.scalars(tenant_id=tenant_id, names=named)
     count = statements.DELETE_PEOPLE.execute(
         sources=SOURCES, subjects=subjects, idp_org_id=deletion.idp_org_id
     )
@@ -235,9 +237,9 @@ def _delete_people(deletion: Deletion) -> None:
 def _delete_answers(deletion: Deletion) -> None:
     """Delete faults of imports, sessions, and the next stored answers about the tenant."""
     idp_org_id = deletion.idp_org_id
-    deletion.count("import_faults", statements.DELETE_FAULTS.execute(idp_org_id=idp_org_id))
-    deletion.count("console_sessions", statements.DELETE_SESSIONS.execute(idp_org_id=idp_org_id))
-    deletion.count("console_sessions", statements.DELETE_TICKETS.execute(idp_org_id=idp_org_id))
+    deletion.count("import_faults", queries.delete_where(ImportFault, idp_org_id=idp_org_id))
+    for model in (ConsoleSession, ConsoleTicket):
+        deletion.count("console_sessions", queries.delete_where(model, org_id=idp_org_id))
     count = statements.DELETE_ANSWERS.execute(
         tenant_id=str(deletion.tenant_id), idp_org_id=idp_org_id, limit=BATCH
     )

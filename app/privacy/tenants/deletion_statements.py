@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, select, update
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
@@ -11,9 +11,6 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.inbox.models import WebhookEvent
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
-
-SAVED = ("stage", "last_moment", "last_id", "deleted_rows", "worked_at")
-_deletions = TenantDeletion.__table__
 
 
 def _statement(name: str, sql: str) -> Statement:
@@ -30,16 +27,10 @@ LOCK_DUE = Statement(
     )
     .with_for_update(of=TenantDeletion, skip_locked=True),
 )
-SAVE = Statement(
-    "tenant_deletions.save",
-    update(_deletions)
-    .where(_deletions.c.tenant_id == bindparam("of_tenant_id"))
-    .values({name: bindparam(name, type_=_deletions.c[name].type) for name in SAVED}),
-)
 TAKE_STALLED = take_stalled(
     TenantDeletion,
     "worked_at",
-    _deletions.c.tenant_id.in_(
+    TenantDeletion.tenant_id.in_(
         select(Tenant.id).where(Tenant.deletes_at <= bindparam("now", type_=Moment))
     ),
 )
@@ -72,21 +63,16 @@ REMOVE_PAYLOADS = _statement(
     """,
 )
 # The people and the addresses of the tenant that no other tenant has.
-OWN_SUBJECTS = _statement(
-    "users.own_subjects",
-    """
-    SELECT u.idp_user_id FROM users u
-    WHERE u.tenant_id = :tenant_id AND u.idp_user_id = ANY (CAST(:subjects AS text[])) AND NOT EXISTS (
-        SELECT FROM users o WHERE o.idp_user_id = u.idp_user_id AND o.tenant_id <> u.tenant_id)
-    """,
-)
-OWN_ADDRESSES = _statement(
-    "users.own_addresses",
-    """
-    SELECT u.email_key FROM users u
-    WHERE u.tenant_id = :tenant_id AND u.email_key = ANY (CAST(:keys AS text[])) AND NOT EXISTS (
-        SELECT FROM users o WHERE o.email_key = u.email_key AND o.tenant_id <> u.tenant_id)
-    """,
+OWN_SUBJECTS, OWN_ADDRESSES = (
+    _statement(
+        f"users.own_{column}",
+        f"""
+        SELECT u.{column} FROM users u
+        WHERE u.tenant_id = :tenant_id AND u.{column} = ANY (CAST(:names AS text[])) AND NOT EXISTS (
+            SELECT FROM users o WHERE o.{column} = u.{column} AND o.tenant_id <> u.tenant_id)
+        """,  # noqa: S608
+    )
+    for column in ("idp_user_id", "email_key")
 )
 OTHERS_ADDRESSES = _statement(
     "users.others_addresses",
@@ -153,15 +139,6 @@ DELETE_ORGANIZATION = _statement(
         WHERE source = ANY (CAST(:sources AS text[])) AND kind = 'organization' AND object_id = :idp_org_id
         LIMIT :limit)
     """,
-)
-DELETE_FAULTS = _statement(
-    "import_faults.delete_of_tenant", "DELETE FROM import_faults WHERE idp_org_id = :idp_org_id"
-)
-DELETE_SESSIONS = _statement(
-    "console_sessions.delete_of_tenant", "DELETE FROM console_sessions WHERE org_id = :idp_org_id"
-)
-DELETE_TICKETS = _statement(
-    "console_tickets.delete_of_tenant", "DELETE FROM console_tickets WHERE org_id = :idp_org_id"
 )
 # The answers about subscriptions name no tenant; they begin with the id, as {"data":{"id":"…
 DELETE_ANSWERS = _statement(
