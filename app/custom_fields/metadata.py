@@ -40,7 +40,7 @@ def patch(
     queries.check_precondition(row)
     row, change = queries.update_row(entity.model, row, {"meta_data": after}, actor_id=actor.id)
     if change is not None:
-        writer.refresh(tenant_id, entity.entity_type, row.id, before, after)
+        writer.refresh(tenant_id, entity.entity_type, [(row.id, before, after)])
         action = f"{entity.entity_type}.meta_data_patched"
         record(action, row, change, actor=actor, hidden=entity.derived)
     return row

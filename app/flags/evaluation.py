@@ -51,11 +51,11 @@ class EffectiveFlag:
     type: str
     value: Json
     layer: Layer
-    preset_value: Json
-    is_locked: bool
-    override_id: str | None
-    override_value: Json
-    expires_at: datetime | None
+    preset_value: Json = None
+    is_locked: bool = False
+    override_id: str | None = None
+    override_value: Json = None
+    expires_at: datetime | None = None
     reason: str = ""
 
     @property

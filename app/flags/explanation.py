@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from uuid import UUID
 
 from app.audit.service import list_events
@@ -19,24 +20,15 @@ def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
     Raises NotFound for an unknown tenant. A flag that the plan does not have is explained too.
     """
     found = evaluate(tenant_id, flag_key)
-    flag = found.flags.get(flag_key) or EffectiveFlag(
-        flag_key, "", None, Layer.NOT_IN_PLAN, None, False, None, None, None
-    )
+    absent = EffectiveFlag(flag_key, "", None, Layer.NOT_IN_PLAN)
+    flag = found.flags.get(flag_key, absent)
     return {
+        **asdict(flag),
         "tenant_id": tenant_id,
         "is_suspended": not found.is_active,
         "plan_name": found.plan_name,
-        "flag_key": flag.key,
-        "flag_type": flag.type or None,
-        "value": flag.value,
-        "decided_by": flag.layer,
+        "type": flag.type or None,
         "because": _because(flag, tenant_id, found.plan_name),
-        "preset_value": flag.preset_value,
-        "is_locked": flag.is_locked,
-        "override_id": flag.override_id,
-        "override_value": flag.override_value,
-        "expires_at": flag.expires_at,
-        "reason": flag.reason,
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -91,39 +90,24 @@ def list_overrides(
 
 
 def create_override(
-    tenant_id: UUID,
-    *,
-    flag_key: str,
-    flag_value: Any,
-    plan_preset_id: UUID | None = None,
-    expires_at: datetime | None = None,
-    carry_over: bool = False,
-    reason: str = "",
-    actor: Actor,
+    tenant_id: UUID, values: Mapping[str, Json], *, actor: Actor
 ) -> FeatureOverride:
     """Give the tenant its own value of a flag of a preset, by default the preset of its plan.
 
     Raises NotFound for an unknown tenant, and Invalid for an unknown preset, a flag that the preset lacks, a value of the wrong type,
     and an expiry in the past. Raises FlagKeyTaken, and TooManyOverrides at :data:`MAX_OVERRIDES`.
     """
-    check_future(expires_at, EXPIRY)
+    check_future(values.get("expires_at"), EXPIRY)
     plan_name = LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)
     if plan_name is None:
         raise NotFound.of("tenant")
-    preset = _lock_preset(plan_preset_id, plan_name)
-    _check_value(preset.name, preset.flags, flag_key, flag_value, field="flag_key")
+    preset = _lock_preset(values.get("plan_preset_id"), plan_name)
+    flag_key, value = values["flag_key"], values["flag_value"]
+    _check_value(preset.name, preset.flags, flag_key, value, field="flag_key")
     # The tenant's row is locked, so no other transaction adds one.
     if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
         raise TooManyOverrides
-    values = {
-        "tenant_id": tenant_id,
-        "plan_preset_id": preset.id,
-        "flag_key": flag_key,
-        "flag_value": flag_value,
-        "expires_at": expires_at,
-        "carry_over": carry_over,
-        "reason": reason,
-    }
+    values = {**values, "tenant_id": tenant_id, "plan_preset_id": preset.id}
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
     audit.record_creation("override.created", override, actor=actor, hidden=HIDDEN)
     return override

@@ -95,7 +95,7 @@ def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOve
     """Create a feature flag override: another value of a flag for one tenant."""
     _check_reason(body)
     tenant_id = target_id(query["tenant_id"])
-    return overrides.create_override(tenant_id, **body, actor=current_actor())
+    return overrides.create_override(tenant_id, body, actor=current_actor())
 
 
 @flags.get("/overrides/<override_id>")

@@ -251,7 +251,7 @@ class _Set:
         place: dict[str, Any] = {"tenant_id": tenant_id, "plan_preset_id": preset.id}
         known = find_row(FeatureOverride, **place, flag_key=values["flag_key"])
         if known is None:
-            overrides.create_override(**place, **values, actor=self._actor)
+            overrides.create_override(tenant_id, place | values, actor=self._actor)
             return Outcome.CREATED
         changes = _changes(known, values)
         if not changes:

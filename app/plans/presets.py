@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, Text, bindparam, cast, func, select, union
+from sqlalchemy import JSON, bindparam, func, select, union
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -29,13 +29,8 @@ READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""
 WRITABLE = ("name", "flags", "display_name")
 INTERNAL = frozenset({"has_new_name"})
-FLAG_FIELDS = ("flag_key", "flag_type", "default_value", "description")
+FLAG_FIELDS = ("flag_key", "flag_type", "default_value", "description", "is_locked", "metering")
 FLAGS_SHOWN = 20
-
-FIND_BY_NAME = Statement(
-    "plan_presets.find_by_name", select(PlanPreset).where(PlanPreset.name == bindparam("name"))
-)
-
 
 _by_flag = (
     select(FeatureOverride.flag_key, func.count().label("overrides"))
@@ -47,27 +42,29 @@ _tenants = union(
     select(Tenant.id).where(Tenant.plan_name == bindparam("name")),
     select(PlanAssignment.tenant_id).where(PlanAssignment.next_plan_name == bindparam("name")),
 ).subquery()
-_uses = (
-    select(func.count()).select_from(_tenants).scalar_subquery().label("tenants"),
-    select(func.count())
-    .where(Subscription.plan_name == bindparam("name"), Subscription.status_class != "ended")
-    .scalar_subquery()
-    .label("subscriptions"),
-    select(func.json_object_agg(_by_flag.c.flag_key, _by_flag.c.overrides, type_=JSON))
-    .scalar_subquery()
-    .label("overrides"),
+COUNT_USES = Statement(
+    "plan_presets.count_uses",
+    select(
+        select(func.count()).select_from(_tenants).scalar_subquery().label("tenants"),
+        select(func.count())
+        .where(Subscription.plan_name == bindparam("name"), Subscription.status_class != "ended")
+        .scalar_subquery()
+        .label("subscriptions"),
+        select(func.json_object_agg(_by_flag.c.flag_key, _by_flag.c.overrides, type_=JSON))
+        .scalar_subquery()
+        .label("overrides"),
+    ),
+    prepare=False,
 )
-_lock_key = func.concat("plan ", cast(bindparam("new_name"), Text))
-_locked = func.pg_advisory_xact_lock(func.hashtextextended(_lock_key, 0)).label("locked")
-COUNT_USES = Statement("plan_presets.count_uses", select(*_uses), prepare=False)
 """How many tenants, living subscriptions, and overrides of each flag use a preset.
 
 A tenant whose assigned plan ends counts for its next plan too.
 """
-LOCK_NAME = Statement("plan_presets.lock_new_name", select(_locked))
+LOCK_NAME = Statement(
+    "plan_presets.lock_new_name",
+    "SELECT pg_advisory_xact_lock(hashtextextended(concat('plan ', CAST(:name AS text)), 0))",
+)
 """Wait for the transactions that have found no preset of this name (``follow_plan``)."""
-COUNT_AND_LOCK = Statement("plan_presets.count_and_lock", select(*_uses, _locked), prepare=False)
-"""Both, by one statement."""
 
 IN_USE = (
     "This plan is in use by tenants: {tenants}, subscriptions that have not ended: {subscriptions},"
@@ -107,14 +104,12 @@ def get_preset(preset_id: UUID | str) -> PlanPreset:
 
 
 def find_preset(name: str) -> PlanPreset | None:
-    found: PlanPreset | None = FIND_BY_NAME.first(name=name)
-    return found
+    return queries.find_row(PlanPreset, name=name)
 
 
 def list_presets(paging: Paging = FIRST_PAGE, *, name: str | None = None) -> Page:
     """One page of all presets, or only the preset with this ``name``."""
-    equal = {} if name is None else {"name": name}
-    return paginate(PlanPreset, paging, equal=equal)
+    return paginate(PlanPreset, paging, equal={} if name is None else {"name": name})
 
 
 def create_preset(
@@ -125,7 +120,7 @@ def create_preset(
     A flag is locked unless its ``is_locked`` is given. A job gives the plan to the tenants whose
     current subscription names it already.
     """
-    LOCK_NAME.first(new_name=name)
+    LOCK_NAME.execute(name=name)
     values = {"name": name, "flags": complete(flags, ()), "display_name": display_name}
     preset = insert_row(PlanPreset, {**values, "has_new_name": True}, conflicts=CONFLICTS)
     audit.record_creation("plan_preset.created", preset, actor=actor, hidden=INTERNAL)
@@ -146,18 +141,16 @@ def update_preset(
     preset, _ = queries.lock_with(PlanPreset, preset_id)
     written = writable_fields(preset, values)
     queries.check_precondition(preset)
-    also: dict[str, object] = {}
     removed, retyped = lost_flags(preset.flags, written.get("flags", preset.flags))
+    also: dict[str, object] = {}
     if written.get("name", preset.name) != preset.name:
-        uses = COUNT_AND_LOCK.one(name=preset.name, preset_id=preset.id, new_name=written["name"])
-        if uses.tenants or uses.subscriptions:
-            raise _plan_in_use(uses)
+        LOCK_NAME.execute(name=written["name"])
         also = {"has_new_name": True}
         JOBS[FOLLOW_PLANS].push()
-    elif removed or retyped:
-        uses = COUNT_USES.one(name=preset.name, preset_id=preset.id)
-    if removed or retyped:
-        _check_flags_free(uses, removed=() if force else removed, retyped=retyped)
+    uses = COUNT_USES.one(name=preset.name, preset_id=preset.id)
+    if also and (uses.tenants or uses.subscriptions):
+        raise _plan_in_use(uses)
+    _check_flags_free(uses, removed=() if force else removed, retyped=retyped)
     preset, change = queries.update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
     if change is not None:
         audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
@@ -180,12 +173,8 @@ def complete(flags: Flags, stored: Flags) -> list[dict[str, object]]:
     """The flags with ``is_locked``: by default as it is stored, and true for a new flag."""
     known = {flag["flag_key"]: flag["is_locked"] for flag in stored}
     return [
-        {
-            **{name: flag[name] for name in FLAG_FIELDS if name in flag},
-            "is_locked": flag.get("is_locked", known.get(flag["flag_key"], True)),
-            **({"metering": flag["metering"]} if "metering" in flag else {}),
-        }
-        for flag in flags
+        {name: flag[name] for name in FLAG_FIELDS if name in flag}
+        for flag in ({"is_locked": known.get(one["flag_key"], True), **one} for one in flags)
     ]
 
 

@@ -44,16 +44,17 @@ def work(entity_type: EntityType) -> Iterator[SearchBuild]:
     """Build batch by batch until no work is left; yields the state after each."""
     while True:
         build = retries.run(partial(_run_batch, entity_type))
-        yield build
-        if build.is_settled:
+        if build is not None:
+            yield build
+        if build is None or build.is_settled:
             return
 
 
-def _run_batch(entity_type: EntityType) -> SearchBuild:
+def _run_batch(entity_type: EntityType) -> SearchBuild | None:
     tenancy.enter(tenancy.PLATFORM)
     key = {"entity_type": entity_type.value}
-    build = LOCK.one(**key)
-    if build.is_settled:
+    build = LOCK.first(**key)
+    if build is None or build.is_settled:
         return build
     rows = _lock_next(entity_type).all(position=build.position or BEFORE_ALL, limit=BATCH)
     with writes() as w:

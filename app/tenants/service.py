@@ -193,8 +193,8 @@ def update_read(
     if "meta_data" in change.after:
         meta_data = change.part(["meta_data"])
         record("tenant.meta_data_patched", tenant, meta_data, actor=actor, into=into)
-        values_before = change.before["meta_data"]
-        writer.refresh(tenant.id, TENANT.entity_type, tenant.id, values_before, tenant.meta_data)
+        changed = (tenant.id, change.before["meta_data"], tenant.meta_data)
+        writer.refresh(tenant.id, TENANT.entity_type, [changed])
     return tenant
 
 

@@ -188,7 +188,7 @@ def index_meta_data(users: Iterable[tuple[User, Mapping[str, object]]]) -> None:
         if user.meta_data or before:
             entities.setdefault(user.tenant_id, []).append((user.id, before, user.meta_data))
     for tenant_id, changed in entities.items():
-        writer.refresh_many(tenant_id, USER.entity_type, changed)
+        writer.refresh(tenant_id, USER.entity_type, changed)
 
 
 def _record_update(user: User, change: Change, *, actor: Actor, into: Writes) -> None:

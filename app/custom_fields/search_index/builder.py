@@ -161,10 +161,11 @@ def _replace(field: CustomField, values: Sequence[tuple[UUID, Any]]) -> None:
     rows = [
         row
         for entity_id, value in values
-        for row in writer.rows_of(field.id, entity_id, entries_of(field_type, value))
+        for row in writer.rows_of(
+            field.tenant_id, field.id, entity_id, entries_of(field_type, value)
+        )
     ]
-    if rows:
-        writer.write(field.tenant_id, rows)
+    writer.write(rows)
 
 
 def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:

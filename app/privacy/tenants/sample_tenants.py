@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from uuid import UUID
-
 from sqlalchemy import select
 
 from app.core.actors import Actor
@@ -28,16 +25,11 @@ def delete_samples(*, actor: Actor) -> int:
     """Delete the sample tenants, without a worker; their number."""
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        found = _request(actor)
-    for tenant_id in found:
-        while delete_batch(tenant_id):
-            pass
-    return len(found)
-
-
-def _request(actor: Actor) -> Sequence[UUID]:
-    samples = [row for row in FIND.all() if is_sample(row.idp_org_id)]
+        samples = [row for row in FIND.all() if is_sample(row.idp_org_id)]
+        for row in samples:
+            service.set_active(row.id, False, actor=actor)
+            deletion.request(row.id, row.slug, at_once=True, actor=actor)
     for row in samples:
-        service.set_active(row.id, False, actor=actor)
-        deletion.request(row.id, row.slug, at_once=True, actor=actor)
-    return [row.id for row in samples]
+        while delete_batch(row.id):
+            pass
+    return len(samples)
