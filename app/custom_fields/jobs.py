@@ -6,7 +6,6 @@ import time
 from datetime import timedelta
 from uuid import UUID
 
-from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.stalled import take_stalled
 from app.core.db.transactions import transaction
@@ -16,7 +15,7 @@ from app.custom_fields.search_index import builder
 
 TURN = 30.0  # seconds of work on one index, before the worker takes the next job of the queue
 STALLED = timedelta(seconds=20)
-TAKE_STALLED = take_stalled(FieldIndex, "updated_at", FieldIndex.is_settled.is_(False))
+TAKE_STALLED = take_stalled(FieldIndex, "updated_at", STALLED, FieldIndex.is_settled.is_(False))
 
 
 @job(queue=Queue.INDEXES)
@@ -35,8 +34,7 @@ def sync_search_index(tenant_id: str, field_id: str) -> None:
 @job(queue=Queue.INDEXES, every=10)
 def resume_search_indexes() -> None:
     """Queue the unfinished indexes that no worker has worked on for 20 seconds."""
-    now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        for row in TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
+        for row in TAKE_STALLED.all():
             sync_search_index.push(str(row.tenant_id), str(row.field_id))

@@ -152,9 +152,9 @@ def create(tenant_id: UUID, values: Mapping[str, Json], *, actor: Actor) -> Cust
     Raises NotFound for an unknown tenant, Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
     OptionsTooLarge, TooManyFields, TooManySearchableFields and TooManyEmailFields.
     """
-    tenant = queries.get_row(Tenant, tenant_id)
     field_type = FieldType(values["field_type"])
     options = clean_options(field_type, values.get("options"))
+    tenant = queries.get_row(Tenant, tenant_id)
     _check_size(options)
     lock_rules(tenant.id, values["entity_type"])
     field = insert_row(

@@ -44,7 +44,7 @@ FIND_FAULTS = Statement(
     .where(ImportFault.import_id == bindparam("import_id"))
     .order_by(ImportFault.line),
 )
-TAKE_STALLED = take_stalled(Import, "updated_at", _imports.c.finished_at.is_(None))
+TAKE_STALLED = take_stalled(Import, "updated_at", STALLED, _imports.c.finished_at.is_(None))
 LOCK_OLD = Statement(
     "imports.lock_old",
     select(Import)
@@ -125,8 +125,7 @@ def finish(running: Import, values: Mapping[str, Any], *, error: str = "") -> Im
 
 def queue_stalled() -> int:
     """Queue the unfinished imports that no worker has worked on for a while; their number."""
-    now = utcnow()
-    stalled = TAKE_STALLED.scalars(stalled_before=now - STALLED, now=now)
+    stalled = TAKE_STALLED.scalars()
     for import_id in stalled:
         JOBS[APPLY_JOB].push(str(import_id))
     return len(stalled)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.config import Config, current_config
+from app.config import current_config
 from app.core.db.engine import limit_connecting
 from app.core.db.tenancy import SET_SCOPE
 from app.core.errors import AppError
@@ -25,8 +25,8 @@ class NotOwner(AppError):
 @contextmanager
 def snapshot() -> Iterator[Connection]:
     """A read-only transaction that sees all rows as they are at one moment."""
-    config = current_config()
-    with _connection(config, config.database_url, isolation_level="REPEATABLE READ") as connection:
+    url = current_config().database_url
+    with _connection(url, isolation_level="REPEATABLE READ") as connection:
         connection.execute(text("SET TRANSACTION READ ONLY"))
         yield connection
 
@@ -34,8 +34,7 @@ def snapshot() -> Iterator[Connection]:
 @contextmanager
 def application() -> Iterator[Connection]:
     """A transaction of the application's role. It waits at most ten seconds for a lock."""
-    config = current_config()
-    with _connection(config, config.database_url) as connection:
+    with _connection(current_config().database_url) as connection:
         connection.execute(LIMIT_LOCKS)
         yield connection
 
@@ -46,8 +45,7 @@ def owner() -> Iterator[Connection]:
 
     It waits at most ten seconds for a lock. Raises :class:`NotOwner`.
     """
-    config = current_config()
-    with _connection(config, config.migration_database_url) as connection:
+    with _connection(current_config().migration_database_url) as connection:
         if not connection.scalar(MAY_UPDATE_AUDIT):
             raise NotOwner("Name the owner of the tables in MIGRATION_DATABASE_URL.")
         connection.execute(LIMIT_LOCKS)
@@ -55,9 +53,9 @@ def owner() -> Iterator[Connection]:
 
 
 @contextmanager
-def _connection(config: Config, url: str, **options: Any) -> Iterator[Connection]:
+def _connection(url: str, **options: Any) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=pool.NullPool, json_serializer=dumps_text, **options)
-    limit_connecting(engine, config)
+    limit_connecting(engine, current_config())
     with engine.begin() as connection:
         connection.execute(SET_SCOPE.clause, {"tenant_id": "", "platform": "on"})
         yield connection

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from uuid import UUID
 
-from app.core.clock import utcnow
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
@@ -15,7 +13,6 @@ from app.privacy.tenants import deletion_stages, deletion_statements
 
 TURN = 30.0  # seconds of work on one tenant, before the worker takes the next job of the queue
 PAUSE = 0.02  # seconds between two batches, which leaves the disk to others
-STALLED = timedelta(seconds=60)  # after which a deletion or an erasure has lost its job
 
 
 @job(queue=Queue.MAINTENANCE)
@@ -35,11 +32,10 @@ def delete_tenant(tenant_id: str) -> None:
 @job(queue=Queue.MAINTENANCE, every=60)
 def delete_due_tenants() -> None:
     """Queue the deletions that are due and that no worker has worked on for a minute."""
-    now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        for row in deletion_statements.TAKE_STALLED.all(stalled_before=now - STALLED, now=now):
-            delete_tenant.push(str(row.tenant_id))
+        for tenant_id in deletion_statements.TAKE_STALLED.scalars():
+            delete_tenant.push(str(tenant_id))
 
 
 @job(queue=Queue.MAINTENANCE, timeout=3600, every=60)
@@ -48,10 +44,9 @@ def erase_users() -> None:
 
     An erasure that was killed begins again.
     """
-    now = utcnow()
     with transaction():
         tenancy.enter(tenancy.PLATFORM)
-        due = erasure_requests.TAKE_STALLED.all(stalled_before=now - STALLED, now=now)
+        due = erasure_requests.TAKE_STALLED.all()
     if due:
         erasure_requests.erase_requested([(row.tenant_id, row.user_id) for row in due])
         erase_users.push()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from app.core.clock import utcnow
 from app.core.db.stalled import take_stalled
 from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
@@ -14,7 +13,7 @@ from app.search.models import EntityType, SearchBuild
 
 TURN = 30.0  # seconds of work on one type, before the worker takes the next job of the queue
 STALLED = timedelta(seconds=20)
-TAKE_STALLED = take_stalled(SearchBuild, "updated_at", SearchBuild.is_settled.is_(False))
+TAKE_STALLED = take_stalled(SearchBuild, "updated_at", STALLED, SearchBuild.is_settled.is_(False))
 
 
 @job(queue=Queue.INDEXES)
@@ -33,7 +32,6 @@ def build_search_terms(entity_type: str) -> None:
 @job(queue=Queue.INDEXES, every=10)
 def resume_search_builds() -> None:
     """Queue the unfinished builds that no worker has worked on for 20 seconds."""
-    now = utcnow()
     with transaction():
-        for entity_type in TAKE_STALLED.scalars(stalled_before=now - STALLED, now=now):
+        for entity_type in TAKE_STALLED.scalars():
             build_search_terms.push(entity_type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import Uuid, bindparam, or_, select
@@ -23,18 +22,13 @@ FIND = Statement(
 )
 
 
-def find_tenant_ids(name: str) -> Sequence[UUID]:
-    """The ids of the tenants with this id, ``idp_org_id`` or slug, in this order; at most three.
+def visible_tenant_id(name: str) -> UUID | None:
+    """The id of the tenant with this id, ``idp_org_id`` or slug that the scope can see, or None.
 
     A slug comes last because a tenant's admins choose it, and must not hide another tenant's id.
     """
-    return FIND.scalars(id=id_or_none(name), name=name)
-
-
-def visible_tenant_id(name: str) -> UUID | None:
-    """The first of :func:`find_tenant_ids` that the scope can see, or None."""
-    own = current_scope().tenant_id
-    return next((found for found in find_tenant_ids(name) if own in (None, found)), None)
+    own, found = current_scope().tenant_id, FIND.scalars(id=id_or_none(name), name=name)
+    return next((tenant_id for tenant_id in found if own in (None, tenant_id)), None)
 
 
 def tenant_id_of(name: str) -> UUID:

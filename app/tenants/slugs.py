@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterator
+from itertools import chain, count
 
 from sqlalchemy import bindparam, or_, select
 
@@ -43,32 +44,20 @@ def derive(name: str) -> str:
     return slug[:MAX_LENGTH].rstrip("-") or "tenant"
 
 
-def candidates(name: str) -> Iterator[str]:
-    """The derived slug, then the slug with ``-2``, ``-3`` … except those that are taken."""
-    base = derive(name)
-    yield base
-    yield from _free(base)
-
-
 def find_free(name: str, *, reserved: Collection[str] = ()) -> str:
-    """The first of the :func:`candidates` that no tenant has, and that is not ``reserved``.
+    """The first of the :func:`candidates` that is not ``reserved``."""
+    return next(slug for slug in candidates(name) if slug not in reserved)
+
+
+def candidates(name: str) -> Iterator[str]:
+    """The derived slug, then the slug with ``-2``, ``-3`` … except those that are taken.
 
     It uses one statement.
     """
-    found = _free(derive(name), with_base=True)
-    return next(slug for slug in found if slug not in reserved)
-
-
-def _free(base: str, *, with_base: bool = False) -> Iterator[str]:
-    """``base-2``, ``base-3`` … except those that are taken; ``with_base`` starts with ``base``."""
+    base = derive(name)
     stem = base[: MAX_LENGTH - 12].rstrip("-")
     # A slug has none of LIKE's special characters, so the stem needs no escaping.
     taken = set(FIND_SIMILAR.scalars(base=base, start=f"{stem}-"))
-    if with_base and base not in taken:
-        yield base
-    number = 1
-    while True:
-        number += 1
-        slug = f"{stem}-{number}"
+    for slug in chain([base], (f"{stem}-{number}" for number in count(2))):
         if slug not in taken:
             yield slug

@@ -53,12 +53,6 @@ def text_entry(text: str) -> Entry:
     return Entry(text_key=text[:TEXT_KEY], text_rest=text[TEXT_KEY:] or None)
 
 
-def number_entry(number: Decimal) -> Entry:
-    """The entry of a number; the float is what is indexed."""
-    nearest = float(number)
-    return Entry(number_value=nearest, exact_value=None if plain(nearest) == number else number)
-
-
 def plain(nearest: float) -> Decimal:
     """The number that a float stands for where ``exact_value`` is null: its shortest text."""
     return Decimal(repr(nearest))
@@ -72,4 +66,6 @@ def _typed_entry(field_type: FieldType, parsed: Any) -> Entry:
             return Entry(date_value=datetime(parsed.year, parsed.month, parsed.day, tzinfo=UTC))
         case FieldType.DATETIME:
             return Entry(date_value=parsed)
-    return number_entry(Decimal(parsed))
+    number = Decimal(parsed)
+    nearest = float(number)  # what is indexed
+    return Entry(number_value=nearest, exact_value=None if plain(nearest) == number else number)

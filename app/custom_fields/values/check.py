@@ -32,26 +32,17 @@ def check(
 
 
 def clean_options(field_type: FieldType, options: Sequence[str] | None) -> list[str] | None:
-    """The options without repeats, in their order; Invalid where :func:`option_errors` finds any."""
-    errors = option_errors(field_type, options)
-    if errors:
-        raise Invalid(*errors)
-    return None if options is None else list(dict.fromkeys(options))
-
-
-def option_errors(field_type: FieldType, options: Sequence[str] | None) -> list[Entry]:
-    """Why a field of that type cannot have these options; null fits every type."""
+    """The options without repeats, in their order; Invalid if such a field cannot have them."""
     if options is None:
-        return []
+        return None
+    cleaned = list(dict.fromkeys(options))
     if field_type not in WITH_OPTIONS:
-        return [_option_error(options, "only select and multi_select fields have options")]
-    if len(set(options)) > MAX_OPTIONS:
-        return [_option_error(options, f"a field has at most {MAX_OPTIONS} options")]
-    return []
-
-
-def _option_error(options: Sequence[str], reason: str) -> Entry:
-    return value_error(["body", "options"], reason, options)
+        reason = "only select and multi_select fields have options"
+    elif len(cleaned) > MAX_OPTIONS:
+        reason = f"a field has at most {MAX_OPTIONS} options"
+    else:
+        return cleaned
+    raise Invalid(value_error(["body", "options"], reason, options))
 
 
 def _errors(

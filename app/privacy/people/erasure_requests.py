@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -55,7 +56,7 @@ log = logging.getLogger(__name__)
 ERASE_JOB = "app.privacy.jobs.erase_users"
 ERASURES = UserErasure.__table__
 _KEY = tuple_(ERASURES.c.tenant_id, ERASURES.c.user_id)
-TAKE_STALLED = take_stalled(UserErasure, "worked_at")
+TAKE_STALLED = take_stalled(UserErasure, "worked_at", timedelta(seconds=60))
 
 
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:

@@ -34,6 +34,8 @@ CONTACTS: dict[Table, tuple[str, ...]] = {
 """Columns of a company's contact person, who is recognised by the address in the first one."""
 CONTACT_FIELDS = frozenset(name for names in CONTACTS.values() for name in names)
 CONTACT_ADDRESSES = [names[0] for names in CONTACTS.values()]
+_reported_email: ColumnElement[str] = OBJECTS.c.state[("attributes", "email", 0)].as_string()
+"""An attribute of an identity object, in the form of :mod:`app.identity_sync.merge_state`."""
 
 
 class PersonNotFound(AppError):
@@ -96,7 +98,7 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
         users = users.where(USERS.c.tenant_id == tenant_id)
     found = set(connection.scalars(users))
     if not found and tenant_id is None:
-        is_named = or_(OBJECTS.c.object_id == named, _attribute("email") == named)
+        is_named = or_(OBJECTS.c.object_id == named, _reported_email == named)
         objects = select(OBJECTS.c.object_id).where(OBJECTS.c.kind == Kind.USER.value, is_named)
         found = set(connection.scalars(objects.distinct()))
     if not found:
@@ -143,7 +145,7 @@ def get_person(
     values = partial(_values, connection, is_trusted=is_trusted)
     subjects = frozenset({subject, *values("user", users, "idp_user_id")})
     objects = connection.execute(
-        select(OBJECTS.c.kind, OBJECTS.c.object_id, _attribute("email").label("email")).where(
+        select(OBJECTS.c.kind, OBJECTS.c.object_id, _reported_email.label("email")).where(
             of_subjects(subjects, organization)
         )
     ).all()
@@ -258,9 +260,3 @@ def _of_others(
 def _in_tenant(tenant_id: UUID | None) -> ColumnElement[bool]:
     """The condition on users that they are in this tenant; always true without one."""
     return true() if tenant_id is None else USERS.c.tenant_id == tenant_id
-
-
-def _attribute(name: str) -> ColumnElement[str]:
-    """An attribute of an identity object, in the form of :mod:`app.identity_sync.merge_state`."""
-    value: ColumnElement[str] = OBJECTS.c.state[("attributes", name, 0)].as_string()
-    return value

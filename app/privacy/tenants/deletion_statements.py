@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
+from datetime import timedelta
+
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.db.models import Moment
@@ -30,9 +32,8 @@ LOCK_DUE = Statement(
 TAKE_STALLED = take_stalled(
     TenantDeletion,
     "worked_at",
-    TenantDeletion.tenant_id.in_(
-        select(Tenant.id).where(Tenant.deletes_at <= bindparam("now", type_=Moment))
-    ),
+    timedelta(seconds=60),
+    TenantDeletion.tenant_id.in_(select(Tenant.id).where(Tenant.deletes_at <= func.now())),
 )
 BURY = Statement(
     "deleted_organizations.bury",
