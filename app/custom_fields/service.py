@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from uuid import UUID
 
-from sqlalchemy import Text, and_, bindparam, cast, func, select
+from sqlalchemy import and_, bindparam, select
 
 from app.audit.service import record, record_creation
 from app.core import json_text
@@ -68,17 +68,10 @@ LOCK_ALL = Statement(
 )
 COUNT = Statement(
     "custom_fields.count",
-    select(
-        func.count().label("fields"),
-        func.count().filter(CustomField.is_searchable).label("searchable"),
-        func.count().filter(CustomField.field_type == FieldType.EMAIL.value).label("emails"),
-        func.coalesce(func.sum(func.octet_length(cast(CustomField.options, Text))), 0).label(
-            "size"
-        ),
-    ).where(
-        CustomField.tenant_id == bindparam("tenant_id"),
-        CustomField.entity_type == bindparam("entity_type"),
-    ),
+    "SELECT count(*) AS fields, count(*) FILTER (WHERE is_searchable) AS searchable,"
+    " count(*) FILTER (WHERE field_type = 'email') AS emails,"
+    " coalesce(sum(octet_length(options::text)), 0) AS size"
+    " FROM custom_fields WHERE tenant_id = :tenant_id AND entity_type = :entity_type",
 )
 
 

@@ -14,16 +14,11 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, and_, bindparam, func, literal, or_, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
-from sqlalchemy.orm import aliased
-
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
 from app.core.json_text import Json
-from app.flags.models import FeatureOverride
 from app.plans.flag_types import fits
-from app.plans.models import PLANS_IN_FORCE, Flag, PlanPreset
+from app.plans.models import Flag
 
 # Part of every fingerprint. Increase it in a release that answers differently for the same rows.
 FORMAT = 1
@@ -73,71 +68,44 @@ class FlagSet:
     flags: dict[str, EffectiveFlag]
 
 
-Ended = aliased(PlanPreset)  # of an assigned plan that has ended
-_plan = PLANS_IN_FORCE.c
-
-_in_force = or_(FeatureOverride.expires_at.is_(None), FeatureOverride.expires_at > func.now())
-_is_own = FeatureOverride.plan_preset_id == PlanPreset.id
-_goes_along = and_(
-    FeatureOverride.carry_over,
-    FeatureOverride.plan_preset_id == Ended.id,
-    func.have_same_flag(Ended.flags, PlanPreset.flags, FeatureOverride.flag_key),
-)
-_of_preset = and_(
-    FeatureOverride.tenant_id == _plan.tenant_id,
-    FeatureOverride.plan_preset_id.in_([PlanPreset.id, Ended.id]),  # for the index
-    or_(_is_own, _goes_along),
-)
-_versions = (
-    select(
-        func.string_agg(
-            func.concat(FeatureOverride.id, ".", FeatureOverride.version),
-            aggregate_order_by(literal(","), FeatureOverride.id),
-        )
-    )
-    .where(_of_preset, _in_force)
-    .scalar_subquery()
-)
-_fingerprint = func.md5(
-    func.concat_ws(
-        "|", FORMAT, _plan.tenant_id, _plan.is_active, PlanPreset.id, PlanPreset.version, _versions
-    )
-).label("fingerprint")
+IN_FORCE = "(o.expires_at IS NULL OR o.expires_at > now())"
+OVERRIDES = """
+    FROM feature_overrides o
+    WHERE o.tenant_id = plan.tenant_id AND o.plan_preset_id IN (preset.id, ended.id)
+        AND (o.plan_preset_id = preset.id OR o.carry_over AND o.plan_preset_id = ended.id
+            AND have_same_flag(ended.flags, preset.flags, o.flag_key))
+"""
+"""Those of the plan's preset, and those that carry over from an assigned plan that has ended."""
+FINGERPRINT_COLUMN = f"""
+    md5(concat_ws('|', {FORMAT}, plan.tenant_id, plan.is_active, preset.id, preset.version, (
+        SELECT string_agg(concat(o.id, '.', o.version), ',' ORDER BY o.id) {OVERRIDES} AND {IN_FORCE}
+    ))) AS fingerprint
+"""
+FLAG_COLUMNS = f"""
+    {FINGERPRINT_COLUMN}, plan.is_active, plan.plan_name, preset.flags, (
+        SELECT json_agg(
+            json_build_object(
+                'id', o.id, 'flag_key', o.flag_key, 'flag_value', o.flag_value,
+                'expires_at', o.expires_at, 'reason', o.reason, 'is_in_force', {IN_FORCE}
+            ) ORDER BY o.plan_preset_id = preset.id
+        ) {OVERRIDES} AND %s
+    ) AS overrides
+"""
 
 
-def _overrides(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
-    described = func.json_build_object(
-        "id", FeatureOverride.id,
-        "flag_key", FeatureOverride.flag_key,
-        "flag_value", FeatureOverride.flag_value,
-        "expires_at", FeatureOverride.expires_at,
-        "reason", FeatureOverride.reason,
-        "is_in_force", _in_force,
-    )  # fmt: skip
-    return (
-        select(func.json_agg(aggregate_order_by(described, _is_own), type_=JSON))
-        .where(_of_preset, *conditions)
-        .scalar_subquery()
-        .label("overrides")
-    )
+def _statement(name: str, columns: str) -> Statement:
+    from_plans = """
+        FROM plans_in_force plan
+        LEFT JOIN plan_presets preset ON preset.name = plan.plan_name
+        LEFT JOIN plan_presets ended ON ended.name = plan.ended_plan_name
+        WHERE plan.tenant_id = :tenant_id
+    """
+    return Statement(name, f"SELECT {columns} {from_plans}")
 
 
-def _statement(name: str, *columns: Any) -> Statement:
-    return Statement(
-        name,
-        select(*columns)
-        .outerjoin_from(PLANS_IN_FORCE, PlanPreset, PlanPreset.name == _plan.plan_name)
-        .outerjoin(Ended, Ended.name == _plan.ended_plan_name)
-        .where(_plan.tenant_id == bindparam("tenant_id")),
-    )
-
-
-_state = (_fingerprint, _plan.is_active, _plan.plan_name, PlanPreset.flags)
-FINGERPRINT = _statement("flags.fingerprint", _fingerprint)
-EVALUATE_ALL = _statement("flags.evaluate_all", *_state, _overrides())
-EVALUATE_ONE = _statement(
-    "flags.evaluate_one", *_state, _overrides(FeatureOverride.flag_key == bindparam("flag_key"))
-)
+FINGERPRINT = _statement("flags.fingerprint", FINGERPRINT_COLUMN)
+EVALUATE_ALL = _statement("flags.evaluate_all", FLAG_COLUMNS % "true")
+EVALUATE_ONE = _statement("flags.evaluate_one", FLAG_COLUMNS % "o.flag_key = :flag_key")
 
 
 def fingerprint(tenant_id: UUID) -> str:

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, func, select, tuple_, update
-
 from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import writes
-from app.flags.models import FeatureOverride
 
 BATCH = 500
 SHOWN = ("flag_key", "flag_value", "expires_at")
 
-_table = FeatureOverride.__table__
-_key = tuple_(FeatureOverride.tenant_id, FeatureOverride.id)
-_expired = (
-    select(FeatureOverride.tenant_id, FeatureOverride.id)
-    .where(
-        FeatureOverride.expires_at <= func.now(),
-        FeatureOverride.expires_at.is_distinct_from(FeatureOverride.announced_expiry),
-    )
-    .order_by(FeatureOverride.expires_at)
-    .limit(bindparam("limit"))
-    .with_for_update(skip_locked=True)
-)
 TAKE_EXPIRED = Statement(
     "feature_overrides.take_expired",
-    update(_table)
-    .where(_key.in_(_expired))
-    .values(announced_expiry=_table.c.expires_at)
-    .returning(FeatureOverride),
+    """
+    UPDATE feature_overrides SET announced_expiry = expires_at WHERE (tenant_id, id) IN (
+        SELECT tenant_id, id FROM feature_overrides
+        WHERE expires_at <= now() AND expires_at IS DISTINCT FROM announced_expiry
+        ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    ) RETURNING *
+    """,
 )
 """The row's version stays: what a reader sees of an override does not change."""
 

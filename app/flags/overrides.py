@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, and_, bindparam, func, or_, select
+from sqlalchemy import Uuid, bindparam, or_, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -20,8 +20,7 @@ from app.core.errors import Conflict, Forbidden, Invalid, NotFound, PermissionDe
 from app.core.json_text import Json
 from app.flags.models import FeatureOverride
 from app.plans.flag_types import FlagType, type_errors
-from app.plans.models import Flag, Flags, PlanAssignment, PlanPreset
-from app.tenants.models import Tenant
+from app.plans.models import Flag, Flags, PlanPreset
 
 MAX_OVERRIDES = 500  # per tenant, including expired overrides and those of other plans
 
@@ -32,13 +31,11 @@ PLATFORM_FIELDS = {"expires_at": "an expiry", "carry_over": "carry_over"}
 HIDDEN = frozenset({"announced_expiry"})
 # As the view plans_in_force. After a wait for the lock PostgreSQL reads the locked table again, but
 # not the tables of a view beside it.
-_has_ended = and_(PlanAssignment.tenant_id == Tenant.id, PlanAssignment.until <= func.now())
 LOCK_PLAN_NAME = Statement(
     "tenants.lock_plan_name",
-    select(func.coalesce(PlanAssignment.next_plan_name, Tenant.plan_name))
-    .outerjoin_from(Tenant, PlanAssignment, _has_ended)
-    .where(Tenant.id == bindparam("tenant_id"))
-    .with_for_update(key_share=True, of=Tenant),
+    "SELECT coalesce(a.next_plan_name, t.plan_name) FROM tenants t"
+    " LEFT JOIN plan_assignments a ON a.tenant_id = t.id AND a.until <= now()"
+    " WHERE t.id = :tenant_id FOR NO KEY UPDATE OF t",
 )
 LOCK_PRESET = Statement(
     "plan_presets.lock_for_override",
@@ -56,7 +53,7 @@ PRESET_COLUMNS = [
 ]
 COUNT = Statement(
     "feature_overrides.count",
-    select(func.count()).where(FeatureOverride.tenant_id == bindparam("tenant_id")),
+    "SELECT count(*) FROM feature_overrides WHERE tenant_id = :tenant_id",
 )
 
 

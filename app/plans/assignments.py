@@ -30,37 +30,27 @@ from app.tenants.starting import LOCK_PRESET
 
 FIELDS = ("plan_name", "until", "reason")
 NOTICE = timedelta(days=3)  # between the announcement of an end and the end
-_table = PlanAssignment.__table__
 _of_tenant = PlanAssignment.tenant_id == bindparam("of_tenant_id")
 
 END_NOW = Statement(
     "plan_assignments.end_now",
-    update(_table).where(_of_tenant).values(until=func.least(PlanAssignment.until, func.now())),
-)
-_ending = (
-    select(PlanAssignment.tenant_id)
-    .where(
-        PlanAssignment.until > func.now(),
-        PlanAssignment.until <= func.now() + NOTICE,
-        PlanAssignment.ending_announced_at.is_(None),
-    )
-    .order_by(PlanAssignment.until)
-    .limit(bindparam("limit"))
-    .with_for_update(skip_locked=True)
+    update(PlanAssignment)
+    .where(_of_tenant)
+    .values(until=func.least(PlanAssignment.until, func.now())),
 )
 TAKE_ENDING = Statement(
     "plan_assignments.take_ending",
-    update(_table)
-    .where(PlanAssignment.tenant_id.in_(_ending))
-    .values(ending_announced_at=func.now())
-    .returning(PlanAssignment),
+    """
+    UPDATE plan_assignments SET ending_announced_at = now() WHERE tenant_id IN (
+        SELECT tenant_id FROM plan_assignments
+        WHERE until > now() AND until <= now() + :notice AND ending_announced_at IS NULL
+        ORDER BY until LIMIT :limit FOR UPDATE SKIP LOCKED
+    ) RETURNING *
+    """,
 )
 FIND_ENDED = Statement(
     "plan_assignments.find_ended",
-    select(PlanAssignment.tenant_id)
-    .where(PlanAssignment.until <= func.now())
-    .order_by(PlanAssignment.until)
-    .limit(bindparam("limit")),
+    "SELECT tenant_id FROM plan_assignments WHERE until <= now() ORDER BY until LIMIT :limit",
 )
 LOCK_ENDED = Statement(
     "plan_assignments.lock_ended",
@@ -126,7 +116,7 @@ def announce_endings(*, limit: int, actor: Actor) -> bool:
 
     Returns whether there may be others. A new end is announced again.
     """
-    ending = TAKE_ENDING.all(limit=limit)
+    ending = TAKE_ENDING.all(limit=limit, notice=NOTICE)
     with writes() as w:
         for assignment in ending:
             _record("trial.ending", assignment, Change({}, _shown(assignment)), actor, into=w)

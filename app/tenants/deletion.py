@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
-
 from app.audit.service import add_event, record
 from app.config import current_config
 from app.core.actors import Actor
@@ -22,21 +20,12 @@ from app.tenants.models import DeletedOrganization, DeletionStage, Tenant, Tenan
 
 LISTED = 1000
 
-_deletion = select(
-    TenantDeletion.tenant_id,
-    Tenant.slug,
-    TenantDeletion.requested_at,
-    TenantDeletion.requested_by,
-    Tenant.deletes_at,
-    TenantDeletion.stage,
-).join(Tenant, Tenant.id == TenantDeletion.tenant_id)
-FIND = Statement(
-    "tenant_deletions.find_of_tenant",
-    _deletion.where(TenantDeletion.tenant_id == bindparam("tenant_id")),
+DELETIONS = (
+    "SELECT d.tenant_id, t.slug, d.requested_at, d.requested_by, t.deletes_at, d.stage"
+    " FROM tenant_deletions d JOIN tenants t ON t.id = d.tenant_id"
 )
-LIST = Statement(
-    "tenant_deletions.list", _deletion.order_by(Tenant.deletes_at, Tenant.id).limit(LISTED)
-)
+FIND = Statement("tenant_deletions.find_of_tenant", f"{DELETIONS} WHERE t.id = :tenant_id")
+LIST = Statement("tenant_deletions.list", f"{DELETIONS} ORDER BY t.deletes_at, t.id LIMIT {LISTED}")
 
 
 class Deletion(NamedTuple):

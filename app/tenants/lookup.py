@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, or_, select
-
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import NotFound
 from app.tenants.models import Tenant
 
-_has_id = Tenant.id == bindparam("id", type_=Uuid)
-_has_idp_org_id = Tenant.idp_org_id == bindparam("name")
 FIND = Statement(
     "tenants.find_named",
-    select(Tenant.id)
-    .where(or_(_has_id, _has_idp_org_id, Tenant.slug == bindparam("name")))
-    .order_by(_has_id.desc(), _has_idp_org_id.desc()),
+    "SELECT id FROM tenants WHERE id = CAST(:id AS uuid) OR idp_org_id = :name OR slug = :name"
+    " ORDER BY id = CAST(:id AS uuid) DESC, idp_org_id = :name DESC",
 )
 
 

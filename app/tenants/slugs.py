@@ -7,23 +7,15 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from itertools import chain, count
 
-from sqlalchemy import bindparam, or_, select
-
 from app.core.db.statements import Statement
 from app.core.errors import Invalid
 from app.core.validation.messages import refused
-from app.tenants.models import Tenant
 
 MAX_LENGTH = 255
 PATTERN = "^[a-z0-9]+(-[a-z0-9]+)*$"
 FIND_SIMILAR = Statement(
     "tenants.find_similar_slugs",
-    select(Tenant.slug).where(
-        or_(
-            Tenant.slug == bindparam("base"),
-            Tenant.slug.startswith(bindparam("start"), autoescape=False),
-        )
-    ),
+    "SELECT slug FROM tenants WHERE slug = :base OR slug LIKE :pattern",
 )
 
 
@@ -57,7 +49,7 @@ def candidates(name: str) -> Iterator[str]:
     base = derive(name)
     stem = base[: MAX_LENGTH - 12].rstrip("-")
     # A slug has none of LIKE's special characters, so the stem needs no escaping.
-    taken = set(FIND_SIMILAR.scalars(base=base, start=f"{stem}-"))
+    taken = set(FIND_SIMILAR.scalars(base=base, pattern=f"{stem}-%"))
     for slug in chain([base], (f"{stem}-{number}" for number in count(2))):
         if slug not in taken:
             yield slug

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, func, select, true
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.core.clock import utcnow
@@ -28,25 +28,12 @@ _of_field = (
 )
 FIND = Statement(
     "custom_field_indexes.find",
-    select(
-        CustomField.id.label("field_id"),
-        func.coalesce(FieldIndex.state, IndexState.NONE.value).label("state"),
-        func.coalesce(FieldIndex.is_settled, true()).label("is_settled"),
-        func.coalesce(FieldIndex.done, 0).label("done"),
-        func.coalesce(FieldIndex.total, 0).label("total"),
-        FieldIndex.error,
-        FieldIndex.built_version,
-    )
-    .select_from(CustomField)
-    .outerjoin(
-        FieldIndex,
-        (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
-    )
-    .where(
-        CustomField.id == any_(bindparam("field_ids", type_=ARRAY(Uuid))),
-        CustomField.tenant_id
-        == func.coalesce(bindparam("tenant_id", type_=Uuid), CustomField.tenant_id),
-    ),
+    "SELECT f.id AS field_id, coalesce(i.state, 'none') AS state,"
+    " coalesce(i.is_settled, true) AS is_settled, coalesce(i.done, 0) AS done,"
+    " coalesce(i.total, 0) AS total, i.error, i.built_version FROM custom_fields f"
+    " LEFT JOIN custom_field_indexes i ON i.tenant_id = f.tenant_id AND i.field_id = f.id"
+    " WHERE f.id = ANY (CAST(:field_ids AS uuid[]))"
+    " AND f.tenant_id = coalesce(CAST(:tenant_id AS uuid), f.tenant_id)",
 )
 LOCK = Statement(
     "custom_field_indexes.lock", select(FieldIndex).where(*_of_field).with_for_update()
@@ -91,7 +78,7 @@ def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
 def save_index(index: FieldIndex, changes: Mapping[str, object]) -> FieldIndex:
     """Store changes of a locked state; returns the new state."""
     changed: FieldIndex = index._replace(**changes, updated_at=utcnow())
-    SAVE.execute(**{name: getattr(changed, name) for name in FieldIndex.__table__.columns.keys()})  # noqa: SIM118
+    SAVE.execute(**changed._asdict())
     return changed
 
 

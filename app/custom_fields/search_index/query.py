@@ -10,23 +10,16 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.core.db.list_conditions import Condition
 from app.core.db.statements import Statement
-from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
+from app.custom_fields.models import FieldType, IndexRow, IndexState
 from app.custom_fields.search_index import conditions, filters
 from app.custom_fields.search_index.filters import Alternatives, IndexNotReady
 
 FIND_SEARCHABLE = Statement(
     "custom_fields.find_searchable",
-    select(CustomField.id, CustomField.field_key, CustomField.field_type, FieldIndex.state)
-    .outerjoin(
-        FieldIndex,
-        (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
-    )
-    .where(
-        CustomField.tenant_id == bindparam("tenant_id"),
-        CustomField.entity_type == bindparam("entity_type"),
-        CustomField.is_searchable,
-        CustomField.is_active,
-    ),
+    "SELECT f.id, f.field_key, f.field_type, i.state FROM custom_fields f"
+    " LEFT JOIN custom_field_indexes i ON i.tenant_id = f.tenant_id AND i.field_id = f.id"
+    " WHERE f.tenant_id = :tenant_id AND f.entity_type = :entity_type"
+    " AND f.is_searchable AND f.is_active",
 )
 
 

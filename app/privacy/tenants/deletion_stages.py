@@ -98,13 +98,12 @@ def tables() -> tuple[str, ...]:
 
 def _run_batch(tenant_id: UUID) -> bool:
     tenancy.enter(tenancy.PLATFORM)
-    found = statements.LOCK_DUE.first(tenant_id=tenant_id, now=utcnow())
-    if found is None:
+    row = statements.LOCK_DUE.first(tenant_id=tenant_id, now=utcnow())
+    if row is None:
         return False
-    row, idp_org_id = found
     deletion = Deletion(
         tenant_id,
-        idp_org_id,
+        row.idp_org_id,
         row.requested_by,
         DeletionStage(row.stage),
         row.last_moment,
@@ -113,7 +112,7 @@ def _run_batch(tenant_id: UUID) -> bool:
     )
     match deletion.stage:
         case DeletionStage.WAITING:
-            _bury(idp_org_id)
+            _bury(row.idp_org_id)
             deletion.enter(DeletionStage.PAYLOADS)
         case DeletionStage.PAYLOADS:
             _remove_payloads(deletion)
@@ -137,7 +136,7 @@ def _run_batch(tenant_id: UUID) -> bool:
 def _bury(idp_org_id: str) -> None:
     """Add the tombstone. That of a sample would be useless, because its id is never used again."""
     if not is_sample(idp_org_id):
-        statements.BURY.execute(idp_org_id=idp_org_id, deleted_at=utcnow())
+        statements.BURY.execute(idp_org_id=idp_org_id)
 
 
 def _remove_payloads(deletion: Deletion) -> None:

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import func, select
 
-from app.core.db.models import Moment
 from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID
-from app.inbox.models import WebhookEvent
-from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
+from app.tenants.models import Tenant, TenantDeletion
 
 
 def _statement(name: str, sql: str) -> Statement:
     return Statement(name, sql, prepare=False)
 
 
-LOCK_DUE = Statement(
+LOCK_DUE = _statement(
     "tenant_deletions.lock_due",
-    select(TenantDeletion, Tenant.idp_org_id)
-    .join(Tenant, Tenant.id == TenantDeletion.tenant_id)
-    .where(
-        TenantDeletion.tenant_id == bindparam("tenant_id"),
-        Tenant.deletes_at <= bindparam("now", type_=Moment),
-    )
-    .with_for_update(of=TenantDeletion, skip_locked=True),
+    """
+    SELECT d.*, t.idp_org_id FROM tenant_deletions d JOIN tenants t ON t.id = d.tenant_id
+    WHERE t.id = :tenant_id AND t.deletes_at <= :now FOR UPDATE OF d SKIP LOCKED
+    """,
 )
 TAKE_STALLED = take_stalled(
     TenantDeletion,
@@ -35,11 +29,12 @@ TAKE_STALLED = take_stalled(
     timedelta(seconds=60),
     TenantDeletion.tenant_id.in_(select(Tenant.id).where(Tenant.deletes_at <= func.now())),
 )
-BURY = Statement(
+BURY = _statement(
     "deleted_organizations.bury",
-    insert(DeletedOrganization)
-    .values(idp_org_id=bindparam("idp_org_id"), deleted_at=bindparam("deleted_at", type_=Moment))
-    .on_conflict_do_nothing(),
+    """
+    INSERT INTO deleted_organizations (idp_org_id, deleted_at) VALUES (:idp_org_id, now())
+    ON CONFLICT DO NOTHING
+    """,
 )
 NEXT_PAYLOADS = _statement(
     "webhook_events.next_payloads",
@@ -50,11 +45,12 @@ NEXT_PAYLOADS = _statement(
     ORDER BY processed_at, id LIMIT :limit
     """,
 )
-READ_PAYLOADS = Statement(
+READ_PAYLOADS = _statement(
     "webhook_events.read_payloads",
-    select(WebhookEvent.id, WebhookEvent.source, WebhookEvent.body).where(
-        WebhookEvent.id == any_(bindparam("ids", type_=ARRAY(Uuid))), WebhookEvent.body.is_not(None)
-    ),
+    """
+    SELECT id, source, body FROM webhook_events
+    WHERE id = ANY (CAST(:ids AS uuid[])) AND body IS NOT NULL
+    """,
 )
 REMOVE_PAYLOADS = _statement(
     "webhook_events.remove_payloads_of_tenant",
