@@ -29,15 +29,7 @@ from app.custom_fields.schemas import (
     ValuesSchema,
 )
 from app.custom_fields.search_index import index_state
-from app.custom_fields.service import (
-    CustomFieldActive,
-    FieldKeyTaken,
-    IndexRowsLeft,
-    OptionsTooLarge,
-    TooManyEmailFields,
-    TooManyFields,
-    TooManySearchableFields,
-)
+from app.custom_fields.service import LIMITS, CustomFieldActive, FieldKeyTaken, IndexRowsLeft
 from app.custom_fields.values.check import check
 from app.custom_fields.values.rules import Rule
 
@@ -76,9 +68,7 @@ def list_fields(query: dict[str, Json]) -> Page:
 @blp.arguments(TenantChoiceSchema, location="query")
 @blp.arguments(CustomFieldCreateSchema)
 @blp.response(201, CustomFieldSchema)
-@blp.raises(
-    FieldKeyTaken, OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields
-)
+@blp.raises(FieldKeyTaken, *LIMITS)
 def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
     """Create a custom field; where it is searchable, its index is built in the background."""
     tenant_id = target_id(query.get("tenant_id"))
@@ -134,7 +124,7 @@ def get(field_id: str) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(CustomFieldUpdateSchema)
 @blp.response(200, CustomFieldSchema)
-@blp.raises(OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields)
+@blp.raises(*LIMITS)
 def update(body: dict[str, Json], field_id: str) -> CustomField:
     """Update a custom field; values that are stored already stay as they are."""
     return service.update(field_id, body, actor=current_actor())

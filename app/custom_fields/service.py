@@ -104,6 +104,9 @@ class TooManyEmailFields(Conflict):
     detail = f"A tenant has at most {MAX_EMAIL_FIELDS} custom fields of type email per entity type."
 
 
+LIMITS = (OptionsTooLarge, TooManyFields, TooManySearchableFields, TooManyEmailFields)
+
+
 class CustomFieldActive(Conflict):
     code = "custom_field_active"
     detail = "This custom field is active; archive it first."
@@ -142,8 +145,8 @@ def active_fields(tenant_id: UUID, entity_type: str) -> Sequence[CustomField]:
 def create(tenant_id: UUID, values: Mapping[str, Json], *, actor: Actor) -> CustomField:
     """Create an active field; where it is searchable, the build of its index is queued.
 
-    Raises NotFound for an unknown tenant, Invalid for options that do not fit, FieldKeyTaken (also by an archived field),
-    OptionsTooLarge, TooManyFields, TooManySearchableFields and TooManyEmailFields.
+    Raises NotFound for an unknown tenant, Invalid for options that do not fit, FieldKeyTaken (also
+    by an archived field), and the errors :data:`LIMITS`.
     """
     field_type = FieldType(values["field_type"])
     options = clean_options(field_type, values.get("options"))

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ARRAY, JSON, Text, Uuid, bindparam, column, select, text
+from sqlalchemy import bindparam, select
 
 from app.audit import service as audit
 from app.config import current_config
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db.models import Moment
 from app.core.db.queries import Change, update_row, update_where
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
@@ -24,31 +23,15 @@ from app.core.json_text import Json
 from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
-from app.tenants.models import Tenant
 
 DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
 """The tenant's plan depends on these fields of its subscriptions."""
 
-TENANTS: Any = Tenant.__table__
 MOMENTS = ("created_at", "updated_at", "expires_at")
-_tenant_columns = ", ".join(f"(f.tenant).{name}" for name in TENANTS.columns.keys())  # noqa: SIM118
 FOLLOW_PLAN = Statement(
     "tenants.set_plan",
-    text(
-        f"SELECT {_tenant_columns}, f.old_plan_name, f.unknown_plans, f.carried"  # noqa: S608
-        " FROM follow_plan(:tenant_id, :default_plan, :now) f"
-    )
-    .bindparams(
-        bindparam("tenant_id", type_=Uuid),
-        bindparam("default_plan", type_=Text),
-        bindparam("now", type_=Moment),
-    )
-    .columns(
-        *(column(each.name, each.type) for each in TENANTS.columns),
-        column("old_plan_name", Text),
-        column("unknown_plans", ARRAY(Text)),
-        column("carried", JSON),
-    ),
+    "SELECT (f.tenant).*, f.old_plan_name, f.unknown_plans, f.carried"
+    " FROM follow_plan(:tenant_id, :default_plan, :now) f",
 )
 
 LOCK_SUBSCRIPTIONS = Statement(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from uuid import UUID
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, Text, bindparam, text
-
 from app.core.db.queries import check_precondition, get_row
 from app.core.db.statements import Statement
 from app.core.json_text import Json, differs
@@ -18,25 +16,19 @@ from app.plans.presets import COUNT_USES, lost_flags, writable_fields
 # The seats are counted from the memberships.
 FIND_ABOVE = Statement(
     "plan_presets.find_tenants_above",
-    text(
-        "SELECT l.feature, count(DISTINCT t.id) AS tenants, max(u.used) AS most_used"
-        " FROM unnest(CAST(:features AS text[]), CAST(:limits AS bigint[]),"
-        " CAST(:starts_anew AS boolean[])) AS l (feature, most, starts_anew)"
-        " JOIN tenants t ON t.plan_name = :name"
-        " CROSS JOIN LATERAL ("
-        " SELECT c.used FROM usage_counters c WHERE l.feature <> 'seats'"
-        " AND c.tenant_id = t.id AND c.feature = l.feature AND c.period_start <= now()"
-        " AND CASE WHEN l.starts_anew THEN c.period_end > now() ELSE c.period_end IS NULL END"
-        " UNION ALL SELECT count_seats(t.id) WHERE l.feature = 'seats') u"
-        " WHERE u.used > l.most AND NOT EXISTS (SELECT FROM feature_overrides o"
-        " WHERE o.tenant_id = t.id AND o.plan_preset_id = :preset_id AND o.flag_key = l.feature"
-        " AND (o.expires_at IS NULL OR o.expires_at > now()))"
-        " GROUP BY l.feature ORDER BY l.feature"
-    ).bindparams(
-        bindparam("features", type_=ARRAY(Text)),
-        bindparam("limits", type_=ARRAY(BigInteger)),
-        bindparam("starts_anew", type_=ARRAY(Boolean)),
-    ),
+    "SELECT l.feature, count(DISTINCT t.id) AS tenants, max(u.used) AS most_used"
+    " FROM unnest(CAST(:features AS text[]), CAST(:limits AS bigint[]),"
+    " CAST(:starts_anew AS boolean[])) AS l (feature, most, starts_anew)"
+    " JOIN tenants t ON t.plan_name = :name"
+    " CROSS JOIN LATERAL ("
+    " SELECT c.used FROM usage_counters c WHERE l.feature <> 'seats'"
+    " AND c.tenant_id = t.id AND c.feature = l.feature AND c.period_start <= now()"
+    " AND CASE WHEN l.starts_anew THEN c.period_end > now() ELSE c.period_end IS NULL END"
+    " UNION ALL SELECT count_seats(t.id) WHERE l.feature = 'seats') u"
+    " WHERE u.used > l.most AND NOT EXISTS (SELECT FROM feature_overrides o"
+    " WHERE o.tenant_id = t.id AND o.plan_preset_id = :preset_id AND o.flag_key = l.feature"
+    " AND (o.expires_at IS NULL OR o.expires_at > now()))"
+    " GROUP BY l.feature ORDER BY l.feature",
     prepare=False,
 )
 

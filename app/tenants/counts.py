@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, text
-
 from app.auth.permissions import Permission, Role
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
@@ -30,31 +28,29 @@ NEEDED = {
 
 COUNT = Statement(
     "tenants.count",
-    text(
-        "SELECT t.id AS tenant_id, u.*, m.*, r.*,"
-        " (SELECT count(*) FILTER (WHERE status_class <> 'ended') FROM (SELECT status_class"
-        "   FROM subscriptions WHERE tenant_id = t.id LIMIT :most) s) AS open_subscriptions,"
-        " (SELECT count(*) FROM (SELECT FROM feature_overrides"
-        "   WHERE tenant_id = t.id LIMIT :most) o) AS overrides,"
-        " (SELECT count(*) FILTER (WHERE is_active) FROM (SELECT is_active FROM custom_fields"
-        "   WHERE tenant_id = t.id LIMIT :most) f) AS custom_fields,"
-        " (SELECT count(*) FILTER (WHERE revoked_at IS NULL) FROM (SELECT revoked_at"
-        "   FROM api_keys WHERE tenant_id = t.id LIMIT :most) k) AS api_keys,"
-        " (SELECT count(*) FROM webhook_endpoints WHERE tenant_id = t.id) AS webhook_endpoints,"
-        " (SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE tenant_id = t.id"
-        "   AND next_attempt_at IS NOT NULL LIMIT :most) d) AS open_deliveries"
-        " FROM tenants t"
-        " CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE is_active) AS active_users,"
-        "   count(*) FILTER (WHERE NOT is_active) AS inactive_users"
-        "   FROM (SELECT is_active FROM users WHERE tenant_id = t.id LIMIT :most) read) u"
-        " CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE is_active) AS active_members,"
-        "   count(*) FILTER (WHERE NOT is_active) AS ended_members"
-        "   FROM (SELECT is_active FROM memberships WHERE tenant_id = t.id LIMIT :most) read) m"
-        " CROSS JOIN LATERAL (SELECT json_object_agg(role, members) AS members_by_role"
-        "   FROM (SELECT role, count(*) AS members FROM (SELECT is_active, role FROM memberships"
-        "     WHERE tenant_id = t.id LIMIT :most) read WHERE is_active GROUP BY role) each) r"
-        " WHERE t.id = :tenant_id"
-    ).bindparams(bindparam("tenant_id", type_=Uuid)),
+    "SELECT t.id AS tenant_id, u.*, m.*, r.*,"
+    " (SELECT count(*) FILTER (WHERE status_class <> 'ended') FROM (SELECT status_class"
+    "   FROM subscriptions WHERE tenant_id = t.id LIMIT :most) s) AS open_subscriptions,"
+    " (SELECT count(*) FROM (SELECT FROM feature_overrides"
+    "   WHERE tenant_id = t.id LIMIT :most) o) AS overrides,"
+    " (SELECT count(*) FILTER (WHERE is_active) FROM (SELECT is_active FROM custom_fields"
+    "   WHERE tenant_id = t.id LIMIT :most) f) AS custom_fields,"
+    " (SELECT count(*) FILTER (WHERE revoked_at IS NULL) FROM (SELECT revoked_at"
+    "   FROM api_keys WHERE tenant_id = t.id LIMIT :most) k) AS api_keys,"
+    " (SELECT count(*) FROM webhook_endpoints WHERE tenant_id = t.id) AS webhook_endpoints,"
+    " (SELECT count(*) FROM (SELECT FROM webhook_deliveries WHERE tenant_id = t.id"
+    "   AND next_attempt_at IS NOT NULL LIMIT :most) d) AS open_deliveries"
+    " FROM tenants t"
+    " CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE is_active) AS active_users,"
+    "   count(*) FILTER (WHERE NOT is_active) AS inactive_users"
+    "   FROM (SELECT is_active FROM users WHERE tenant_id = t.id LIMIT :most) read) u"
+    " CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE is_active) AS active_members,"
+    "   count(*) FILTER (WHERE NOT is_active) AS ended_members"
+    "   FROM (SELECT is_active FROM memberships WHERE tenant_id = t.id LIMIT :most) read) m"
+    " CROSS JOIN LATERAL (SELECT json_object_agg(role, members) AS members_by_role"
+    "   FROM (SELECT role, count(*) AS members FROM (SELECT is_active, role FROM memberships"
+    "     WHERE tenant_id = t.id LIMIT :most) read WHERE is_active GROUP BY role) each) r"
+    " WHERE t.id = :tenant_id",
 )
 
 

@@ -7,8 +7,6 @@ from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 
-_TENANT = bindparam("tenant_id", type_=Uuid)
-
 CONSUME = Statement(
     "usage.consume",
     text(
@@ -16,7 +14,6 @@ CONSUME = Statement(
         " CAST(:amounts AS bigint[]), CAST(:moments AS timestamptz[]), CAST(:digests AS uuid[]),"
         " :is_counted) ORDER BY place"
     ).bindparams(
-        _TENANT,
         bindparam("features", type_=ARRAY(Text)),
         bindparam("amounts", type_=ARRAY(BigInteger)),
         bindparam("moments", type_=ARRAY(Moment)),
@@ -28,30 +25,26 @@ CONSUME = Statement(
 # seats counts nothing.
 LIST = Statement(
     "usage.list",
-    text(
-        "WITH current AS (SELECT feature, most, policy, used, starts, ends, true AS is_current"
-        " FROM tenant_usage(CAST(:tenant_id AS uuid), CAST(:feature AS text))),"
-        " past AS (SELECT feature, NULL::bigint, NULL, used, period_start, period_end, false"
-        " FROM usage_counters WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature <> 'seats'"
-        " AND (CAST(:feature AS text) IS NULL OR feature = CAST(:feature AS text))"
-        " AND (feature, period_start) NOT IN (SELECT feature, starts FROM current))"
-        " SELECT * FROM (TABLE current UNION ALL TABLE past) AS periods"
-        " WHERE starts < CAST(:until AS timestamptz)"
-        " AND (ends IS NULL OR ends > CAST(:since AS timestamptz))"
-        ' AND (CAST(:last_feature AS text) IS NULL OR feature COLLATE "C" > :last_feature'
-        " OR feature = :last_feature AND starts < CAST(:last_start AS timestamptz))"
-        ' ORDER BY feature COLLATE "C", starts DESC LIMIT :limit'
-    ).bindparams(_TENANT),
+    "WITH current AS (SELECT feature, most, policy, used, starts, ends, true AS is_current"
+    " FROM tenant_usage(CAST(:tenant_id AS uuid), CAST(:feature AS text))),"
+    " past AS (SELECT feature, NULL::bigint, NULL, used, period_start, period_end, false"
+    " FROM usage_counters WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature <> 'seats'"
+    " AND (CAST(:feature AS text) IS NULL OR feature = CAST(:feature AS text))"
+    " AND (feature, period_start) NOT IN (SELECT feature, starts FROM current))"
+    " SELECT * FROM (TABLE current UNION ALL TABLE past) AS periods"
+    " WHERE starts < CAST(:until AS timestamptz)"
+    " AND (ends IS NULL OR ends > CAST(:since AS timestamptz))"
+    ' AND (CAST(:last_feature AS text) IS NULL OR feature COLLATE "C" > :last_feature'
+    " OR feature = :last_feature AND starts < CAST(:last_start AS timestamptz))"
+    ' ORDER BY feature COLLATE "C", starts DESC LIMIT :limit',
     prepare=False,
 )
 
 LOCK = Statement(
     "usage.lock",
-    text(
-        "SELECT l.feature, l.most, l.policy, u.used, u.starts, u.ends, true AS is_current"
-        " FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
-        " CROSS JOIN LATERAL lock_usage(CAST(:tenant_id AS uuid), l.feature, l.period) u"
-    ).bindparams(_TENANT),
+    "SELECT l.feature, l.most, l.policy, u.used, u.starts, u.ends, true AS is_current"
+    " FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
+    " CROSS JOIN LATERAL lock_usage(CAST(:tenant_id AS uuid), l.feature, l.period) u",
 )
 DELETE_OLD_KEYS = Statement(
     "usage_keys.delete_old",

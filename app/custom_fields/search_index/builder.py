@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg2
-from sqlalchemy import ARRAY, Text, Uuid, any_, bindparam, delete, func, select
+from sqlalchemy import bindparam, func, select
 
 from app.core.db import retries, tenancy
 from app.core.db.queries import delete_where
@@ -29,10 +29,6 @@ BATCH = 500  # entities
 DELETED_AT_ONCE = 5000  # index rows
 BEFORE_ALL = UUID(int=0)  # less than every id
 
-_rows_of_field = (
-    IndexRow.tenant_id == bindparam("tenant_id"),
-    IndexRow.field_id == bindparam("field_id"),
-)
 LOCK_FIELD_KEY = Statement(
     "custom_fields.lock_key",
     select(CustomField)
@@ -41,21 +37,18 @@ LOCK_FIELD_KEY = Statement(
 )
 FIND_LAST_TO_DELETE = Statement(
     "custom_field_index_rows.find_last_to_delete",
-    select(IndexRow.entity_id)
-    .where(*_rows_of_field)
-    .order_by(IndexRow.entity_id, IndexRow.ordinal)
-    .offset(bindparam("number"))
-    .limit(1),
+    "SELECT entity_id FROM custom_field_index_rows WHERE tenant_id = :tenant_id"
+    " AND field_id = :field_id ORDER BY entity_id, ordinal LIMIT 1 OFFSET :number",
 )
 DELETE_UP_TO = Statement(
     "custom_field_index_rows.delete_up_to",
-    delete(IndexRow).where(*_rows_of_field, IndexRow.entity_id <= bindparam("last_entity_id")),
+    "DELETE FROM custom_field_index_rows WHERE tenant_id = :tenant_id AND field_id = :field_id"
+    " AND entity_id <= :last_entity_id",
 )
 DELETE_OF_ENTITIES = Statement(
     "custom_field_index_rows.delete_of_entities",
-    delete(IndexRow).where(
-        *_rows_of_field, IndexRow.entity_id == any_(bindparam("entity_ids", type_=ARRAY(Uuid)))
-    ),
+    "DELETE FROM custom_field_index_rows WHERE tenant_id = :tenant_id AND field_id = :field_id"
+    " AND entity_id = ANY (CAST(:entity_ids AS uuid[]))",
 )
 # A batch reads the index in its order. While PostgreSQL has no statistics of a new tenant, it may
 # expect few rows, and read and sort the whole tenant for each batch.
@@ -105,15 +98,14 @@ def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
 def next_batch(entity_type: str) -> Statement:
     """The statement that reads and locks the entities of one batch."""
     entity = ENTITIES[entity_type]
-    value = entity.model.meta_data[bindparam("field_key", type_=Text)].label("value")
-    clause = (
-        select(entity.model.id, value)
-        .where(entity.tenant_id == bindparam("tenant_id"), entity.model.id > bindparam("position"))
-        .order_by(entity.model.id)
-        .limit(bindparam("limit"))
-        .with_for_update(key_share=True)
+    table, tenant_id = entity.model.__tablename__, entity.tenant_id.key
+    return Statement(
+        f"{table}.lock_next",
+        f"SELECT id, meta_data -> :field_key AS value FROM {table}"  # noqa: S608
+        f" WHERE {tenant_id} = :tenant_id AND id > :position"
+        " ORDER BY id LIMIT :limit FOR NO KEY UPDATE",
+        prepare=False,
     )
-    return Statement(f"{entity.model.__tablename__}.lock_next", clause, prepare=False)
 
 
 def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
