@@ -22,12 +22,7 @@ from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES
 from app.custom_fields.models import CustomField, FieldIndex, FieldType
 from app.custom_fields.search_index.builder import delete_rows
-from app.custom_fields.search_index.index_state import (
-    is_indexed,
-    lock_index,
-    lock_rules,
-    rebuild,
-)
+from app.custom_fields.search_index.index_state import is_indexed, lock_index, lock_rules, rebuild
 from app.custom_fields.values.check import clean_options
 from app.tenants.models import Tenant
 

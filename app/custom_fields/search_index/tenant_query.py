@@ -7,30 +7,15 @@ value is compared as each of the types that it fits. The entity of such a field 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    ARRAY,
-    Select,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    cast,
-    column,
-    func,
-    or_,
-    select,
-    true,
-    union,
-)
+from sqlalchemy import ARRAY, Select, Text, and_, any_, bindparam, select, union
 
 from app.core.db.list_conditions import Condition
 from app.core.db.statements import Statement
 from app.core.errors import Invalid, value_error
 from app.custom_fields.entities import TENANT
-from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
+from app.custom_fields.models import CustomField, FieldType, IndexRow
 from app.custom_fields.search_index import conditions, filters
 from app.custom_fields.search_index.filters import Alternatives, IndexNotReady
 from app.tenants.models import Tenant
@@ -38,34 +23,30 @@ from app.tenants.models import Tenant
 MAX_FILTERS = 40  # twice the searchable fields of a tenant
 
 
-def _rows_of(name: str, texts: Any) -> Any:
-    """The texts of an array, as a table with one column."""
-    rows = func.unnest(cast(texts, ARRAY(Text))).table_valued(column(name, Text), name=f"{name}s")
-    return rows.render_derived()
-
-
 IS_SEARCHED = and_(
     CustomField.entity_type == TENANT.entity_type, CustomField.is_searchable, CustomField.is_active
 )
-
-_keys = _rows_of("key", bindparam("keys", type_=ARRAY(Text)))
-_types = _rows_of("type", [one.value for one in FieldType])
-_fields = select(CustomField.id).where(
-    IS_SEARCHED, CustomField.field_key == _keys.c.key, CustomField.field_type == _types.c.type
-)
-_unready = _fields.join(
-    FieldIndex,
-    (FieldIndex.tenant_id == CustomField.tenant_id) & (FieldIndex.field_id == CustomField.id),
-).where(or_(FieldIndex.state == IndexState.BUILDING, FieldIndex.state == IndexState.FAILED))
+WITH_KEY_AND_TYPE = """
+    f.entity_type = 'tenant' AND f.is_searchable AND f.is_active
+    AND f.field_key = keys.key AND f.field_type = types.type
+"""
 # The order and the limit make PostgreSQL look up one field of each key and type in an index, instead
 # of reading the fields of all tenants.
-_first = _fields.order_by(CustomField.id).limit(1).lateral()
 FIND_TYPES = Statement(
     "custom_fields.find_types_of_tenants",
-    select(_keys.c.key, _types.c.type, _unready.limit(1).scalar_subquery().label("unready_id"))
-    .join_from(_keys, _types, true())
-    .join(_first, true())
-    .order_by(_types.c.type),
+    f"""
+    SELECT keys.key, types.type, (
+        SELECT f.id FROM custom_fields f
+        JOIN custom_field_indexes i ON i.tenant_id = f.tenant_id AND i.field_id = f.id
+        WHERE {WITH_KEY_AND_TYPE} AND i.state IN ('building', 'failed') LIMIT 1
+    ) AS unready_id
+    FROM unnest(CAST(:keys AS text[])) AS keys (key)
+    CROSS JOIN unnest(ARRAY{[one.value for one in FieldType]}) AS types (type)
+    CROSS JOIN LATERAL (
+        SELECT FROM custom_fields f WHERE {WITH_KEY_AND_TYPE} ORDER BY f.id LIMIT 1
+    ) AS first
+    ORDER BY types.type
+    """,  # noqa: S608
 )
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
-from sqlalchemy import Table, Uuid, bindparam, select
-
 from app.audit.models import AuditEvent
 from app.audit.service import record
 from app.core.actors import Actor
@@ -20,10 +18,8 @@ from app.core.db.queries import Change, check_precondition
 from app.core.db.statements import Statement
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.emails.suppressions import normalized
-from app.memberships.models import Membership
 from app.privacy.export_rows import as_json
-from app.privacy.people.person import CONTACTS, contact_address, tenant_column
-from app.scim.models import ScimEmail, ScimMember, ScimUser
+from app.privacy.people.person import CONTACTS, tenant_column
 from app.users import service as users
 from app.users.models import User
 
@@ -31,38 +27,33 @@ MOST = 1_000  # rows of a table
 NEWEST = Paging(limit=MOST, order=ListOrder.NEWEST_FIRST)
 
 
-def _of_user(table: Table, column: str) -> Statement:
-    is_theirs = (table.c.tenant_id == bindparam("tenant_id", type_=Uuid)) & (
-        table.c[column] == bindparam("user_id", type_=Uuid)
-    )
-    return Statement(f"{table.name}.export", select(table).where(is_theirs).limit(MOST + 1))
-
-
-def _of_contact(table: Table) -> Statement:
-    is_theirs = (tenant_column(table) == bindparam("tenant_id", type_=Uuid)) & (
-        contact_address(table) == bindparam("address")
-    )
-    clause = select(*(table.c[name] for name in ("id", *CONTACTS[table]))).where(is_theirs)
-    return Statement(f"{table.name}.export", clause.limit(MOST + 1))
+def _export(table: str, columns: str, condition: str) -> Statement:
+    sql = f"SELECT {columns} FROM {table} WHERE {condition} LIMIT {MOST + 1}"  # noqa: S608
+    return Statement(f"{table}.export", sql)
 
 
 OF_USER = {
-    model.__tablename__: _of_user(model.__table__, column)
-    for model, column in (
-        (Membership, "user_id"),
-        (ScimUser, "id"),
-        (ScimEmail, "user_id"),
-        (ScimMember, "user_id"),
-    )
+    table: _export(table, "*", f"tenant_id = :tenant_id AND {column} = :user_id")
+    for table, column in {
+        "memberships": "user_id",
+        "scim_users": "id",
+        "scim_emails": "user_id",
+        "scim_members": "user_id",
+    }.items()
 }
-OF_CONTACT = {table.name: _of_contact(table) for table in CONTACTS}
+OF_CONTACT = {
+    table.name: _export(
+        table.name,
+        ", ".join(("id", *names)),
+        f"{tenant_column(table).key} = :tenant_id AND lower({names[0]}) = :address",
+    )
+    for table, names in CONTACTS.items()
+}
 OF_AUDIT = ("audit_events", "actions")
 OF_PLATFORM = (EmailEventRecord, EmailMessage, Suppression)
 
 
-def export_user(
-    user_id: UUID | str, *, actor: Actor, with_audit: bool
-) -> dict[str, object]:
+def export_user(user_id: UUID | str, *, actor: Actor, with_audit: bool) -> dict[str, object]:
     """The newest rows about a user, at most :data:`MOST` of a table.
 
     Without ``with_audit`` the audit rows are left out. Raises NotFound and PreconditionFailed.
