@@ -8,7 +8,6 @@ from uuid import UUID
 
 from app.core.db import tenancy
 from app.core.db.stalled import take_stalled
-from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.custom_fields.models import FieldIndex
 from app.custom_fields.search_index import builder
@@ -34,7 +33,6 @@ def sync_search_index(tenant_id: str, field_id: str) -> None:
 @job(queue=Queue.INDEXES, every=10)
 def resume_search_indexes() -> None:
     """Queue the unfinished indexes that no worker has worked on for 20 seconds."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         for row in TAKE_STALLED.all():
             sync_search_index.push(str(row.tenant_id), str(row.field_id))

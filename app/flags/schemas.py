@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, Text, any_, bindparam, select
-
-from app.audit.models import AuditEvent
 from app.core.db.statements import Statement
 from app.core.http.includes import by_id, own_column, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
@@ -144,9 +141,10 @@ class PresetSummarySchema(Schema):
     name = Str(required=True)
 
 
-_creators = select(AuditEvent.target_id, AuditEvent.actor).where(
-    AuditEvent.target_id == any_(bindparam("keys", type_=ARRAY(Text))),
-    AuditEvent.action == "override.created",
+FIND_CREATORS = Statement(
+    "audit_events.find_creators",
+    "SELECT target_id, actor FROM audit_events"
+    " WHERE target_id = ANY (CAST(:keys AS text[])) AND action = 'override.created'",
 )
 EXPIRES_AT = own_column("expires_at", AwareDateTime(nullable=True, description="Null: no expiry."))
 CARRIES_OVER = own_column(
@@ -162,7 +160,7 @@ PRESET = related(
 CREATED_BY = related(
     "created_by",
     Str(description="The actor, as in the audit trail."),
-    Statement("audit_events.find_creators", _creators),
+    FIND_CREATORS,
     lambda row: str(row.id),
     column="actor",
 )

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, func, select
 
 from app.audit import service as audit
 from app.core.actors import Actor
@@ -30,13 +30,10 @@ from app.tenants.starting import LOCK_PRESET
 
 FIELDS = ("plan_name", "until", "reason")
 NOTICE = timedelta(days=3)  # between the announcement of an end and the end
-_of_tenant = PlanAssignment.tenant_id == bindparam("of_tenant_id")
 
 END_NOW = Statement(
     "plan_assignments.end_now",
-    update(PlanAssignment)
-    .where(_of_tenant)
-    .values(until=func.least(PlanAssignment.until, func.now())),
+    "UPDATE plan_assignments SET until = least(until, now()) WHERE tenant_id = :tenant_id",
 )
 TAKE_ENDING = Statement(
     "plan_assignments.take_ending",
@@ -54,7 +51,9 @@ FIND_ENDED = Statement(
 )
 LOCK_ENDED = Statement(
     "plan_assignments.lock_ended",
-    select(PlanAssignment).where(_of_tenant, PlanAssignment.until <= func.now()).with_for_update(),
+    select(PlanAssignment)
+    .where(PlanAssignment.tenant_id == bindparam("tenant_id"), PlanAssignment.until <= func.now())
+    .with_for_update(),
 )
 
 
@@ -105,7 +104,7 @@ def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
     if assignment is None:
         raise NotFound.of(PlanAssignment)
     queries.check_precondition(tenant)
-    END_NOW.execute(of_tenant_id=tenant.id)
+    END_NOW.execute(tenant_id=tenant.id)
     with writes() as w:
         follow_plan(tenant.id, actor=actor, into=w)
         _delete(assignment, "tenant.plan_withdrawn", actor, into=w)
@@ -136,7 +135,7 @@ def end(tenant_id: UUID, *, actor: Actor) -> None:
     """
     with writes() as w:
         follow_plan(tenant_id, actor=actor, into=w)  # locks the tenant
-        assignment = LOCK_ENDED.first(of_tenant_id=tenant_id)
+        assignment = LOCK_ENDED.first(tenant_id=tenant_id)
         if assignment is not None:
             _delete(assignment, "trial.ended", actor, into=w)
 

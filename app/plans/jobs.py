@@ -11,7 +11,6 @@ from uuid import UUID
 
 from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
-from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job, logged_errors
 from app.plans import assignments, following
 
@@ -28,8 +27,7 @@ def follow_plans() -> None:
     has_more = True
     with logged_errors("endings_not_announced"):
         while has_more:
-            with transaction():
-                tenancy.enter(tenancy.PLATFORM)
+            with tenancy.platform_transaction():
                 has_more = assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
     _each(assignments.find_ended, assignments.end)
     _each(following.find_behind, following.follow_plan)
@@ -40,8 +38,7 @@ def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> 
     done: set[UUID] = set()
     failed = 0
     while True:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
+        with tenancy.platform_transaction():
             found = set(find(limit=BATCH + failed)) - done
         if not found:
             return

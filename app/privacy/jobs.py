@@ -6,7 +6,6 @@ import time
 from uuid import UUID
 
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.privacy.people import erasure_requests
 from app.privacy.tenants import deletion_stages, deletion_statements
@@ -32,8 +31,7 @@ def delete_tenant(tenant_id: str) -> None:
 @job(queue=Queue.MAINTENANCE, every=60)
 def delete_due_tenants() -> None:
     """Queue the deletions that are due and that no worker has worked on for a minute."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         for tenant_id in deletion_statements.TAKE_STALLED.scalars():
             delete_tenant.push(str(tenant_id))
 
@@ -44,8 +42,7 @@ def erase_users() -> None:
 
     An erasure that was killed begins again.
     """
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         due = erasure_requests.TAKE_STALLED.all()
     if due:
         erasure_requests.erase_requested([(row.tenant_id, row.user_id) for row in due])

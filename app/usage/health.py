@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.core.db import tenancy
 from app.core.db.statements import Statement
-from app.core.db.transactions import transaction
 from app.core.health import SHOWN, Finding, shortened
 from app.core.observability.shared_metrics import SharedMetric
 from app.tenants.filters import AT_LIMIT
@@ -74,8 +73,7 @@ def count_over_limits() -> None:
 
     It reads all counters and memberships; a million counters take about a second.
     """
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         found = COUNT_OVER_LIMITS.one()._asdict()
     OVER_LIMITS.put(found)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
 
 BATCH = 500  # rows
 
@@ -17,8 +16,7 @@ def delete_in_batches(delete: Callable[[int], int]) -> int:
     """
     total, deleted = 0, BATCH
     while deleted >= BATCH:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
+        with tenancy.platform_transaction():
             deleted = delete(BATCH)
         total += deleted
     return total

@@ -9,6 +9,8 @@ does not show another tenant's rows. Without a scope no tenant-owned row is visi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,7 +18,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, bindparam, func, select
 
 from app.core.db.statements import Statement
-from app.core.db.transactions import current_transaction
+from app.core.db.transactions import current_transaction, transaction
 
 # In the audit trail, the tenant_id of changes to rows without a tenant (presets, platform keys).
 PLATFORM_TENANT_ID = UUID(int=0)
@@ -53,6 +55,14 @@ PLATFORM = Scope(None)
 def enter(scope: Scope) -> None:
     """Set the scope of the current transaction, until the next :func:`enter` or its end."""
     note(scope, SET_SCOPE.one(**values_of(scope)).server_process_id)
+
+
+@contextmanager
+def platform_transaction() -> Iterator[None]:
+    """Run the block in one transaction, in the platform's scope."""
+    with transaction():
+        enter(PLATFORM)
+        yield
 
 
 def values_of(scope: Scope) -> dict[str, str]:

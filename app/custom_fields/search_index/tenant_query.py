@@ -22,7 +22,6 @@ from app.tenants.models import Tenant
 
 MAX_FILTERS = 40  # twice the searchable fields of a tenant
 
-
 IS_SEARCHED = and_(
     CustomField.entity_type == TENANT.entity_type, CustomField.is_searchable, CustomField.is_active
 )

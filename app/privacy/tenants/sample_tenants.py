@@ -7,7 +7,6 @@ from sqlalchemy import select
 from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.statements import Statement
-from app.core.db.transactions import transaction
 from app.inbox.signatures.samples import is_sample
 from app.privacy.tenants.deletion_stages import delete_batch
 from app.tenants import deletion, service
@@ -23,8 +22,7 @@ FIND = Statement(
 
 def delete_samples(*, actor: Actor) -> int:
     """Delete the sample tenants, without a worker; their number."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         samples = [row for row in FIND.all() if is_sample(row.idp_org_id)]
         for row in samples:
             service.set_active(row.id, False, actor=actor)
