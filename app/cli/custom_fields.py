@@ -12,7 +12,7 @@ from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
 from app.core.db import queries
 from app.custom_fields import service
-from app.custom_fields.models import CustomField
+from app.custom_fields.models import CustomField, IndexState
 from app.custom_fields.search_index import builder, index_state
 from app.surfaces.commands.output import print_rows, progress_bar
 
@@ -56,13 +56,15 @@ def _restart(field: CustomField) -> None:
 
 def _rebuilt(field: CustomField, bar: Progress) -> dict[str, Any]:
     task = bar.add_task(field.field_key, total=None)
-    for step in builder.work(field.tenant_id, field.id):
-        bar.update(task, completed=step.done, total=step.total)
+    state, done = IndexState.NONE.value, 0
+    for index in builder.work(field.tenant_id, field.id):
+        state, done = index.state, index.done
+        bar.update(task, completed=done, total=index.total)
     bar.remove_task(task)
     return {
         "tenant_id": field.tenant_id,
         "field_id": field.id,
         "field_key": field.field_key,
-        "state": str(step.state),
-        "entities": step.done,
+        "state": state,
+        "entities": done,
     }

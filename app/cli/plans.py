@@ -59,6 +59,6 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 @operator()
 def export(as_json: bool) -> None:
     """Print all plan presets as YAML, which flask plans apply takes."""
-    document = {"plans": list(preset_files.export())}
+    document = {"plans": preset_files.export()}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
     print_text(text, document, as_json=as_json)

@@ -24,8 +24,8 @@ def sync_search_index(tenant_id: str, field_id: str) -> None:
     It is harmless to run it twice, or again after it was killed.
     """
     deadline = time.monotonic() + TURN
-    for progress in builder.work(UUID(tenant_id), UUID(field_id)):
-        if not progress.is_settled and time.monotonic() > deadline:
+    for index in builder.work(UUID(tenant_id), UUID(field_id)):
+        if not index.is_settled and time.monotonic() > deadline:
             sync_search_index.push(tenant_id, field_id)
             return
 

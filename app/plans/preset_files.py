@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from sqlalchemy import select
+
 from app.core.actors import Actor
-from app.core.db.pages import MAX_LIMIT, Paging
+from app.core.db.statements import Statement
 from app.core.json_text import Json, differs
-from app.plans.models import Flags
-from app.plans.presets import create_preset, find_preset, list_presets, update_preset
+from app.plans.models import Flags, PlanPreset
+from app.plans.presets import create_preset, find_preset, update_preset
 
 FIELDS = ("name", "display_name", "flags")
+LIST_ALL = Statement(
+    "plan_presets.list_all", select(PlanPreset).order_by(PlanPreset.created_at, PlanPreset.id)
+)
 
 
 class Difference(NamedTuple):
@@ -40,16 +45,9 @@ def apply(
     ]
 
 
-def export() -> Iterator[dict[str, Json]]:
+def export() -> list[dict[str, Json]]:
     """All presets, oldest first, as :func:`apply` takes them."""
-    cursor = None
-    while True:
-        page = list_presets(Paging(MAX_LIMIT, cursor))
-        for preset in page.items:
-            yield {name: getattr(preset, name) for name in FIELDS}
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    return [{name: getattr(preset, name) for name in FIELDS} for preset in LIST_ALL.all()]
 
 
 def _apply(plan: Mapping[str, Json], *, force: bool, actor: Actor) -> Iterator[Difference]:

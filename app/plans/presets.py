@@ -15,9 +15,10 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, Invalid, error
+from app.core.errors import Conflict, Invalid
 from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
+from app.core.validation.messages import refused
 from app.flags.models import FeatureOverride
 from app.plans.models import Flags, PlanAssignment, PlanPreset
 from app.subscriptions.models import Subscription
@@ -162,7 +163,13 @@ def writable_fields(preset: PlanPreset, values: Mapping[str, Json]) -> dict[str,
 
     Raises Invalid if ``values`` have another id or time than the preset.
     """
-    _check_read_only(preset, values)
+    errors = [
+        refused("extra_forbidden", ("body", name), str(values[name]))
+        for name in READ_ONLY
+        if name in values and values[name] != getattr(preset, name)
+    ]
+    if errors:
+        raise Invalid(*errors)
     written = {name: values[name] for name in WRITABLE if name in values}
     if "flags" in written:
         written["flags"] = complete(written["flags"], preset.flags)
@@ -217,15 +224,3 @@ def _check_flags_free(uses: Any, *, removed: Collection[str], retyped: Collectio
             found.append(sentence.format(flags=", ".join(used[:FLAGS_SHOWN])))
     if found:
         raise FlagInUse(" ".join(found))
-
-
-def _check_read_only(preset: PlanPreset, values: Mapping[str, object]) -> None:
-    errors = [
-        error(
-            ["body", name], "extra_forbidden", "Extra inputs are not permitted", str(values[name])
-        )
-        for name in READ_ONLY
-        if name in values and values[name] != getattr(preset, name)
-    ]
-    if errors:
-        raise Invalid(*errors)

@@ -23,8 +23,8 @@ def build_search_terms(entity_type: str) -> None:
     It is harmless to run it twice, or again after it was killed.
     """
     deadline = time.monotonic() + TURN
-    for progress in builder.work(EntityType(entity_type)):
-        if not progress.is_settled and time.monotonic() > deadline:
+    for build in builder.work(EntityType(entity_type)):
+        if not build.is_settled and time.monotonic() > deadline:
             build_search_terms.push(entity_type)
             return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -75,16 +75,11 @@ class Source:
             yield from field.terms_of(fold(field.text_of(row)))
 
 
-def _name(name: str, *columns: str) -> SearchField:
-    return SearchField(name, columns or (name,), name_terms)
+def _field(terms_of: Callable[[str], list[str]], name: str, *columns: str) -> SearchField:
+    return SearchField(name, columns or (name,), terms_of)
 
 
-def _address(name: str, column: str | None = None) -> SearchField:
-    return SearchField(name, (column or name,), address_terms)
-
-
-def _id(name: str) -> SearchField:
-    return SearchField(name, (name,), id_terms)
+_name, _address, _id = (partial(_field, one) for one in (name_terms, address_terms, id_terms))
 
 
 def _shown(text: SQLColumnExpression[str]) -> ColumnElement[str]:

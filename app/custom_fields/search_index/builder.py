@@ -8,7 +8,6 @@ a write to one of them comes before or after the batch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 from uuid import UUID
@@ -55,31 +54,22 @@ DELETE_OF_ENTITIES = Statement(
 DISABLE_SORT = Statement("settings.disable_sort", "SET LOCAL enable_sort = off", prepare=False)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The state of an index after a batch; ``is_settled`` when no work is left."""
-
-    state: IndexState
-    done: int
-    total: int
-    is_settled: bool
-
-
-def work(tenant_id: UUID, field_id: UUID) -> Iterator[Progress]:
+def work(tenant_id: UUID, field_id: UUID) -> Iterator[FieldIndex]:
     """Build or delete, as the index's state says, batch by batch until no work is left.
 
-    After an error of the database the work can be resumed; any other makes the index ``failed``.
+    It yields the state after each batch; nothing for a field that was deleted meanwhile. After an error of the database the work can be resumed; any other makes the index ``failed``.
     """
     while True:
         try:
-            progress = retries.run(partial(_run_batch, tenant_id, field_id))
+            index = retries.run(partial(_run_batch, tenant_id, field_id))
         except psycopg2.Error:
             raise
         except Exception as fault:
             retries.run(partial(_fail, tenant_id, field_id, type(fault).__name__))
             raise
-        yield progress
-        if progress.is_settled:
+        if index is not None:
+            yield index
+        if index is None or index.is_settled:
             return
 
 
@@ -108,20 +98,18 @@ def next_batch(entity_type: str) -> Statement:
     )
 
 
-def _run_batch(tenant_id: UUID, field_id: UUID) -> Progress:
+def _run_batch(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
     """One batch. The field is locked before its index, as a change of the field does."""
     tenancy.enter(tenancy.Scope(tenant_id))
     field = LOCK_FIELD_KEY.first(tenant_id=tenant_id, field_id=field_id)
     index = lock_index(tenant_id, field_id)
     if field is None or index is None:
-        return Progress(IndexState.NONE, 0, 0, is_settled=True)
-    if not index.is_settled:
-        if index.state == IndexState.BUILDING:
-            changes = _build(field, index)
-        else:
-            changes = {"is_settled": delete_rows(tenant_id, field_id)}
-        index = save_index(index, changes)
-    return Progress(IndexState(index.state), index.done, index.total, index.is_settled)
+        return None
+    if index.is_settled:
+        return index
+    if index.state == IndexState.BUILDING:
+        return save_index(index, _build(field, index))
+    return save_index(index, {"is_settled": delete_rows(tenant_id, field_id)})
 
 
 def _build(field: CustomField, index: FieldIndex) -> dict[str, object]:
