@@ -45,8 +45,6 @@ class Documented(Schema):
         "reason": "Pilot until the contract is signed.",
     }
     descriptions = {
-        "flag_key": "The key by which programs ask for the flag.",
-        "flag_type": "The type of the flag's values.",
         "source": "Where the value comes from.",
         "preset_value": "The value of the plan's preset.",
         "override_value": "The override's value; null without an override.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -23,6 +23,8 @@ from app.subscriptions.statuses import StatusClass, is_ended
 MAX_SUBSCRIPTIONS = 100
 RECONCILE = "flask subscriptions reconcile"
 PRECEDED = "The assigned plan takes precedence."
+ASSIGNED = "The platform has assigned this plan, which takes precedence over every subscription."
+KEPT = "The current subscription's plan has no preset, so the tenant keeps the plan it has."
 
 
 class PlanSource(StrEnum):
@@ -104,11 +106,9 @@ def explain(tenant_id: UUID | str) -> dict[str, object]:
     if decisive.plan_name != plan_name:
         because += f" The tenant has another plan until {RECONCILE} is run."
     return {
+        **asdict(decisive),
         "tenant_id": rows[0].tenant_id,
         "plan_name": plan_name,
-        "source": decisive.source,
-        "subscription_id": decisive.subscription_id,
-        "until": decisive.until,
         "because": because,
         "candidates": candidates,
     }
@@ -119,23 +119,16 @@ def _candidates(rows: Sequence[Any]) -> Iterator[Candidate]:
     found = [row for row in rows if row.Subscription.id is not None]
     current = next((row for row in found if row.is_current), None)
     if source is PlanSource.ASSIGNMENT:
-        yield _assigned(rows[0].PlanAssignment)
+        given = rows[0].PlanAssignment
+        details = {"until": given.until, "reason": given.reason}
+        yield Candidate(source, given.plan_name, True, ASSIGNED, **details)
     yield from (_of(row, source) for row in found if not is_ended(row.Subscription))
     if current is not None and not current.is_known:
-        yield _kept(rows[0].next_plan_name, source)
+        decides = source is PlanSource.KEPT
+        because = KEPT if decides else PRECEDED
+        yield Candidate(PlanSource.KEPT, rows[0].next_plan_name, decides, because)
     yield _default(source, is_subscribed=current is not None)
     yield from (_of(row, source) for row in found if is_ended(row.Subscription))
-
-
-def _assigned(assignment: PlanAssignment) -> Candidate:
-    return Candidate(
-        PlanSource.ASSIGNMENT,
-        assignment.plan_name,
-        True,
-        "The platform has assigned this plan, which takes precedence over every subscription.",
-        until=assignment.until,
-        reason=assignment.reason,
-    )
 
 
 def _of(row: Any, source: PlanSource) -> Candidate:
@@ -162,12 +155,6 @@ def _of(row: Any, source: PlanSource) -> Candidate:
         subscription.status_class,
         subscription.start_date,
     )
-
-
-def _kept(plan_name: str, source: PlanSource) -> Candidate:
-    decides = source is PlanSource.KEPT
-    because = "The current subscription's plan has no preset, so the tenant keeps the plan it has."
-    return Candidate(PlanSource.KEPT, plan_name, decides, because if decides else PRECEDED)
 
 
 def _default(source: PlanSource, *, is_subscribed: bool) -> Candidate:

@@ -55,6 +55,7 @@ class Documented(Schema):
         "display_name": "Growth",
         "flags": [FLAG],
         "flag_type": "boolean",
+        "tenants": 12,
     }
     descriptions = {
         "bp_subscription_id": "The billing provider's id of the subscription.",
@@ -62,9 +63,6 @@ class Documented(Schema):
         "subscription_id": "The subscription that gives it; null for every other source.",
         "source": "What gives the plan.",
         "decides": "Whether it decides the plan; true for one of the candidates.",
-        "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
-        "flag_key": "The key by which programs ask for the flag.",
-        "flag_type": "The type of the flag's values.",
         "description": "What the flag is for; for people.",
         "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
         "flags": "The flags of the plan.",
@@ -206,7 +204,7 @@ class LimitBelowUsageSchema(Documented):
 
     examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
 
-    feature = Str(required=True, description="The key of the limit.")
+    feature = Str(required=True)
     limit = Int(required=True, description="The new limit.")
     tenants = Int(required=True, description="How many use more.")
     most_used = Int(required=True, description="The most that one of them uses.")
@@ -214,8 +212,6 @@ class LimitBelowUsageSchema(Documented):
 
 class PlanPreviewSchema(Documented):
     """What an update of a preset would change."""
-
-    examples = {**Documented.examples, "tenants": 12}
 
     name = Str(required=True)
     display_name = Str(required=True)

@@ -29,15 +29,10 @@ class TenantLimitSchema(Schema):
     """A limit of the plan, and what the tenant uses of it in the current period."""
 
     examples = {"feature": "api-calls", "limit": 10_000, "used": 17, "policy": "hard"}
-    descriptions = {
-        "feature": "The key of the limit.",
-        "used": "What is used in the current period.",
-        "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
-    }
 
     feature = Str(required=True)
     limit = Int(required=True, attribute="most", description="-1: unlimited.")
-    used = Int(required=True)
+    used = Int(required=True, description="What is used in the current period.")
     policy = Str(required=True, metadata={"enum": ["hard", "soft"]})
     resets_at = AwareDateTime(
         required=True,

@@ -47,6 +47,10 @@ class Documented(Schema):
         "updated_by": "platform:operator",
         "meta_data": {"segment": "enterprise"},
         "patches": {"segment": "enterprise", "account_manager": None},
+        "requested_by": "platform:operator",
+        "deletes_at": "2026-02-28T12:00:00Z",
+        "stage": DeletionStage.WAITING.value,
+        "members_by_role": {"owner": 1, "admin": 2, "billing": 0, "member": 14, "viewer": 0},
     }
     descriptions = {
         "idp_org_id": "The identity provider's id of the organization; no two tenants have the same.",
@@ -174,13 +178,6 @@ class TenantDeletionRequestSchema(Documented):
 class TenantDeletionSchema(Documented):
     """A requested deletion of a tenant."""
 
-    examples = {
-        **Documented.examples,
-        "requested_by": "platform:operator",
-        "deletes_at": "2026-02-28T12:00:00Z",
-        "stage": DeletionStage.WAITING.value,
-    }
-
     tenant_id = Uuid(required=True)
     slug = Str(required=True)
     requested_at = AwareDateTime(required=True)
@@ -215,11 +212,6 @@ def _count(description: str) -> Int:
 
 class TenantCountsSchema(Documented):
     """What a tenant has. A number is null if the credential may not read what it counts."""
-
-    examples = {
-        **Documented.examples,
-        "members_by_role": {"owner": 1, "admin": 2, "billing": 0, "member": 14, "viewer": 0},
-    }
 
     tenant_id = Uuid(required=True)
     active_users = _count("Users who are active.")

@@ -34,9 +34,7 @@ class Documented(Schema):
         "reason": "A faulty client counted twice.",
     }
     descriptions = {
-        "feature": "The key of the limit.",
         "used": "What is used in the period.",
-        "policy": "Whether more than the limit is refused (`hard`) or counted (`soft`).",
         "reason": "Why it is corrected; the audit trail shows it.",
         "idempotency_key": "The same key of a feature counts once in 24 hours.",
         "entries": "Several amounts, which are counted in the order of their keys.",
