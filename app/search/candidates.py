@@ -17,17 +17,16 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    case,
+    column,
     func,
-    literal_column,
-    or_,
     select,
+    text,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import array
 
 from app.core.db.statements import Statement
-from app.search.models import EntityType, SearchTerm
+from app.search.models import EntityType
 from app.search.sources import SOURCES
 from app.tenants.models import Tenant
 
@@ -63,23 +62,7 @@ def read(
 
 @lru_cache(maxsize=200)
 def _statement(entity_types: tuple[EntityType, ...], words: int, *, of_tenant: bool) -> Statement:
-    found = union_all(
-        *(
-            _scan(entity_type, place, of_tenant=of_tenant)
-            for entity_type in entity_types
-            for place in range(1 + words)
-        )
-    ).cte("found")
-    entity = (found.c.entity_type, found.c.tenant_id, found.c.entity_id)
-    match = func.min(found.c.match)
-    chosen = (
-        select(*entity, match.label("match"))
-        .where(or_(found.c.place == 0, found.c.place == _rarest(found, words)))
-        .group_by(*entity)
-        .order_by(match == APART, func.min(found.c.number), *entity)
-        .limit(CANDIDATES)
-        .cte("chosen")
-    )
+    chosen = _chosen(entity_types, words, of_tenant=of_tenant)
     rows = union_all(*(_rows(one, chosen) for one in entity_types)).subquery("rows").c
     best = select(*rows).order_by(*_best_first(rows)).limit(bindparam("limit")).cte("best")
     clause = (
@@ -94,51 +77,48 @@ def _best_first(rows: Any) -> tuple[ColumnElement[Any], ...]:
     return rows.match, rows.is_active.desc(), func.lower(rows.title).collate("C"), rows.id.desc()
 
 
-def _scan(entity_type: EntityType, place: int, *, of_tenant: bool) -> Select[Any]:
+def _chosen(entity_types: tuple[EntityType, ...], words: int, *, of_tenant: bool) -> CTE:
+    """The rows with index entries for the phrase, or for the word with the fewest entries.
+
+    No word is chosen where one of them has no entries at all.
+    """
+    scans = " UNION ALL ".join(
+        _scan(entity_type, place, of_tenant=of_tenant)
+        for entity_type in entity_types
+        for place in range(1 + words)
+    )
+    clause = f"""
+        WITH found AS ({scans}), counted AS (
+            SELECT place, count(*) AS entries, count(*) OVER () AS words
+            FROM found WHERE place > 0 GROUP BY place
+        )
+        SELECT entity_type, tenant_id, entity_id, min(match) AS match FROM found
+        WHERE place = 0 OR place = (
+            SELECT place FROM counted WHERE words = {words} ORDER BY entries, place LIMIT 1
+        )
+        GROUP BY entity_type, tenant_id, entity_id
+        ORDER BY min(match) = {APART}, min(number), entity_type, tenant_id, entity_id
+        LIMIT {CANDIDATES}
+    """  # noqa: S608
+    names = ("entity_type", "tenant_id", "entity_id", "match")
+    return text(clause).columns(*map(column, names)).cte("chosen")
+
+
+def _scan(entity_type: EntityType, place: int, *, of_tenant: bool) -> str:
     """The first index entries of one type whose term begins with the prefix number ``place``."""
-    term = SearchTerm.term
-    order = (term, SearchTerm.tenant_id, SearchTerm.entity_id)
-    match = case(
-        (term == bindparam("low_0"), EQUAL),
-        (term < bindparam("after_words"), WHOLE_WORDS),
-        else_=PREFIX,
-    )
-    clause = (
-        select(
-            literal_column(f"'{entity_type.value}'").label("entity_type"),
-            literal_column(str(place)).label("place"),
-            SearchTerm.tenant_id,
-            SearchTerm.entity_id,
-            func.row_number().over(order_by=order).label("number"),
-            (literal_column(str(APART)) if place else match).label("match"),
-        )
-        .where(
-            SearchTerm.entity_type == entity_type.value,
-            term >= bindparam(f"low_{place}"),
-            term < bindparam(f"high_{place}"),
-        )
-        .order_by(*order)
-        .limit(CANDIDATES)
-    )
-    return clause.where(SearchTerm.tenant_id == bindparam("tenant_id")) if of_tenant else clause
-
-
-def _rarest(found: CTE, words: int) -> ColumnElement[int]:
-    """The place of the word with the fewest entries; NULL where a word has none at all."""
-    counted = (
-        select(found.c.place, func.count().label("entries"), func.count().over().label("words"))
-        .where(found.c.place > 0)
-        .group_by(found.c.place)
-        .subquery()
-        .c
-    )
-    return (
-        select(counted.place)
-        .where(counted.words == words)
-        .order_by(counted.entries, counted.place)
-        .limit(1)
-        .scalar_subquery()
-    )
+    match = f"""
+        CASE WHEN term = :low_0 THEN {EQUAL} WHEN term < :after_words THEN {WHOLE_WORDS}
+        ELSE {PREFIX} END
+    """
+    return f"""(
+        SELECT entity_type, {place} AS place, tenant_id, entity_id,
+            row_number() OVER (ORDER BY term, tenant_id, entity_id) AS number,
+            {APART if place else match} AS match
+        FROM search_terms
+        WHERE entity_type = '{entity_type.value}' AND term >= :low_{place} AND term < :high_{place}
+            {"AND tenant_id = :tenant_id" if of_tenant else ""}
+        ORDER BY term, tenant_id, entity_id LIMIT {CANDIDATES}
+    )"""  # noqa: S608
 
 
 def _rows(entity_type: EntityType, chosen: CTE) -> Select[Any]:
