@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import bindparam, select
 
 from app.core.clock import utcnow
-from app.core.db.queries import parse_id
+from app.core.db.queries import parse_id, update_where
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
+from app.core.db.writes import insert_row
 from app.core.errors import NotFound
 from app.core.jobs.queues import JOBS
 from app.custom_fields.models import CustomField, FieldIndex, IndexState
 
 BUILD_JOB = "app.custom_fields.jobs.sync_search_index"
 
-_table = FieldIndex.__table__
-_upsert = insert(_table).values(
-    {column.name: bindparam(column.name, type_=column.type) for column in _table.columns}
-)
-_of_field = (
-    FieldIndex.tenant_id == bindparam("tenant_id"),
-    FieldIndex.field_id == bindparam("field_id"),
-)
 FIND = Statement(
     "custom_field_indexes.find",
     "SELECT f.id AS field_id, coalesce(i.state, 'none') AS state,"
@@ -36,18 +28,16 @@ FIND = Statement(
     " AND f.tenant_id = coalesce(CAST(:tenant_id AS uuid), f.tenant_id)",
 )
 LOCK = Statement(
-    "custom_field_indexes.lock", select(FieldIndex).where(*_of_field).with_for_update()
-)
-SAVE = Statement(
-    "custom_field_indexes.save",
-    _upsert.on_conflict_do_update(
-        index_elements=["tenant_id", "field_id"],
-        set_={column.name: column for column in _upsert.excluded},
-    ),
+    "custom_field_indexes.lock",
+    select(FieldIndex)
+    .where(
+        FieldIndex.tenant_id == bindparam("tenant_id"), FieldIndex.field_id == bindparam("field_id")
+    )
+    .with_for_update(),
 )
 LOCK_RULES = Statement(
     "custom_fields.lock_rules",
-    select(func.lock_custom_fields(bindparam("tenant_id"), bindparam("entity_type"))),
+    "SELECT lock_custom_fields(:tenant_id, :entity_type)",
 )
 
 
@@ -77,9 +67,9 @@ def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
 
 def save_index(index: FieldIndex, changes: Mapping[str, object]) -> FieldIndex:
     """Store changes of a locked state; returns the new state."""
-    changed: FieldIndex = index._replace(**changes, updated_at=utcnow())
-    SAVE.execute(**changed._asdict())
-    return changed
+    changes = {**changes, "updated_at": utcnow()}
+    update_where(FieldIndex, {"tenant_id": index.tenant_id, "field_id": index.field_id}, changes)
+    return index._replace(**changes)
 
 
 def lock_rules(tenant_id: UUID, entity_type: str) -> None:
@@ -97,17 +87,18 @@ def rebuild(field: CustomField) -> None:
     every writer maintains the rows of the entities that the build has passed.
     """
     state = IndexState.BUILDING if is_indexed(field) else IndexState.NONE
-    SAVE.execute(
-        tenant_id=field.tenant_id,
-        field_id=field.id,
-        state=state.value,
-        is_settled=False,
-        position=None,
-        done=0,
-        total=0,
-        error=None,
-        built_version=None,
-        updated_at=utcnow(),
-    )
+    key = {"tenant_id": field.tenant_id, "field_id": field.id}
+    values = {
+        "state": state.value,
+        "is_settled": False,
+        "position": None,
+        "done": 0,
+        "total": 0,
+        "error": None,
+        "built_version": None,
+        "updated_at": utcnow(),
+    }
+    if update_where(FieldIndex, key, values) == 0:
+        insert_row(FieldIndex, {**key, **values})
     lock_rules(field.tenant_id, field.entity_type)
     JOBS[BUILD_JOB].push(str(field.tenant_id), str(field.id))
