@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.auth.tenant_choice import TenantChoiceSchema
+from app.core.errors import Entry, Invalid
 from app.core.http.includes import Include
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
+from app.core.json_text import Json
 from app.core.validation.fields import (
     Bool,
     Choice,
@@ -23,7 +25,7 @@ from app.core.validation.schemas import RowSchema, Schema
 from app.custom_fields.models import FieldType, IndexState
 from app.custom_fields.search_index import index_state
 from app.custom_fields.search_index.filters import FILTER
-from app.custom_fields.values.check import MAX_OPTIONS
+from app.custom_fields.values.check import MAX_OPTIONS, clean_options
 
 KEY_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 OPTIONS = (
@@ -97,6 +99,13 @@ class CustomFieldCreateSchema(Documented):
     is_required = Bool(load_default=False)
     is_searchable = Bool(load_default=False)
     sort_order = Int(ge=0, load_default=0)
+
+    def rules(self, values: dict[str, Json]) -> Sequence[Entry]:
+        try:
+            clean_options(values["field_type"], values["options"])
+        except Invalid as fault:
+            return fault.errors
+        return ()
 
 
 class CustomFieldUpdateSchema(Documented):
