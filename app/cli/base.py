@@ -5,16 +5,14 @@ Results go to standard output. Logs, progress and prompts go to standard error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import click
 import psycopg2
 from flask import current_app
 from flask.cli import AppGroup
 
-from app.core.db import tenancy
-from app.core.db.transactions import RowChanged, transaction
+from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
 from app.surfaces.commands.refusals import Command, Refused, reason
 from app.surfaces.commands.text import printable
@@ -54,14 +52,6 @@ class Group(AppGroup):
     """A group of commands by hand, which run in the application's context."""
 
     command_class = OperatorCommand
-
-
-@contextmanager
-def operator() -> Iterator[None]:
-    """Run the block, or a decorated function, in one transaction that sees every tenant."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
-        yield
 
 
 def local_address() -> str:

@@ -6,12 +6,13 @@ from typing import Any
 
 from app.audit.service import add_event
 from app.auth import sessions
-from app.cli.base import Group, json_option, local_address, operator
+from app.cli.base import Group, json_option, local_address
 from app.cli.tokens import chosen_subject, subject_options
 from app.config import current_config
 from app.console.sign_in import LINK, link_url
 from app.core.actors import SYSTEM_CLI
 from app.core.db.queries import Change, find_row
+from app.core.db.tenancy import platform_transaction
 from app.surfaces.commands.text import print_text
 from app.tenants.models import Tenant
 
@@ -32,7 +33,7 @@ def link(as_json: bool, **chosen: Any) -> None:
     print_text(url, {"url": url, "subject": subject, "org_id": org_id}, as_json=as_json)
 
 
-@operator()
+@platform_transaction()
 def _create_ticket(subject: str, org_id: str | None, *, is_user: bool) -> str:
     """The link's secret. The audit row of a user's link is in the trail of the user's tenant."""
     tenant = find_row(Tenant, idp_org_id=org_id) if is_user else None

@@ -7,10 +7,11 @@ from typing import Any
 import click
 from rich.progress import Progress
 
-from app.cli.base import json_option, operator
+from app.cli.base import json_option
 from app.cli.calls import find_tenant_id, in_process, rows_of
 from app.cli.generated import OperationGroup
 from app.core.db import queries
+from app.core.db.tenancy import platform_transaction
 from app.custom_fields import service
 from app.custom_fields.models import CustomField, IndexState
 from app.custom_fields.search_index import builder, index_state
@@ -45,11 +46,11 @@ def _chosen(tenant: str | None, field_id: str | None) -> list[CustomField]:
         ids = [one["id"] for one in rows_of(in_process(), "/v1/custom-fields", query)]
     else:
         ids = [field_id]
-    with operator():
+    with platform_transaction():
         return [one for one in map(service.get_field, ids) if index_state.is_indexed(one)]
 
 
-@operator()
+@platform_transaction()
 def _restart(field: CustomField) -> None:
     index_state.rebuild(queries.lock_row(CustomField, field.id))
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from app.cli.base import operator
 from app.cli.calls import find_tenant_id, in_process
 from app.cli.generated import OperationGroup
+from app.core.db.tenancy import platform_transaction
 from app.core.json_text import dumps_text
 from app.events import service
 from app.events.sequencer import INTERVAL
@@ -38,7 +38,7 @@ def tail(tenant: str | None, types: str | None, after: int | None, as_json: bool
     if tenant is not None:
         query["tenant_id"] = str(find_tenant_id(tenant))
     if after is None:
-        with operator():
+        with platform_transaction():
             after = service.last_position()
     query["after"] = str(after)
     with suppress(KeyboardInterrupt):

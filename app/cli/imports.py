@@ -7,11 +7,12 @@ from typing import IO, Any
 import click
 from flask.cli import with_appcontext
 
-from app.cli.base import OperatorCommand, fault_text, json_option, operator
+from app.cli.base import OperatorCommand, fault_text, json_option
 from app.cli.calls import find_tenant_id
 from app.cli.privacy import opened, output_option
 from app.core.actors import SYSTEM_CLI
 from app.core.db.queries import get_row
+from app.core.db.tenancy import platform_transaction
 from app.core.errors import Entry
 from app.core.json_text import dumps_text
 from app.imports import files, service
@@ -65,14 +66,14 @@ def export_file(tenant: str, output: str) -> None:
     TENANT is a slug or an id. For everything that is stored about a tenant use `flask tenants export`.
     """
     tenant_id = find_tenant_id(tenant)
-    with opened(output) as file, operator():
+    with opened(output) as file, platform_transaction():
         for line in lines_of(get_row(Tenant, tenant_id)):
             file.write(f"{dumps_text(line)}\n")
 
 
 def _apply(file: IO[bytes] | None, resumed_id: str) -> dict[str, Any]:
     """Apply the file, or the rest of an import, here; the import as the API shows it."""
-    with operator():
+    with platform_transaction():
         if file is None:
             current = service.resume(resumed_id)
         else:
@@ -82,7 +83,7 @@ def _apply(file: IO[bytes] | None, resumed_id: str) -> dict[str, Any]:
         task = bar.add_task("Lines", total=current.lines_total, completed=current.lines_done)
         for step in work(current.id):
             bar.update(task, completed=step.lines_done)
-    with operator():
+    with platform_transaction():
         shown: dict[str, Any] = ImportDetailSchema().dump(service.get_import(current.id))
     return shown
 

@@ -8,9 +8,10 @@ from typing import IO
 import click
 import yaml
 
-from app.cli.base import json_option, operator
+from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
+from app.core.db.tenancy import platform_transaction
 from app.core.db.transactions import savepoint
 from app.plans import preset_files
 from app.plans.preset_files import Difference
@@ -30,7 +31,7 @@ class _RolledBack(Exception):
 @click.option("--dry-run", is_flag=True, help="Show the difference, and change nothing.")
 @click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
-@operator()
+@platform_transaction()
 def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
     """Create and change plan presets as FILE says.
 
@@ -56,7 +57,7 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 
 @plans.command("export")
 @json_option
-@operator()
+@platform_transaction()
 def export(as_json: bool) -> None:
     """Print all plan presets as YAML, which flask plans apply takes."""
     document = {"plans": preset_files.export()}

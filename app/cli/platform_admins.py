@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import Group, json_option, operator, yes_option
+from app.cli.base import Group, json_option, yes_option
 from app.core.actors import SYSTEM_CLI
+from app.core.db.tenancy import platform_transaction
 from app.platform_admins import service
 from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.refusals import ask
@@ -17,7 +18,7 @@ platform_admins = Group("platform-admins", help="List, add and remove platform s
 
 @platform_admins.command("list")
 @json_option
-@operator()
+@platform_transaction()
 def list_admins(as_json: bool) -> None:
     """List the platform superadmins."""
     print_rows([one._asdict() for one in service.list_admins()], COLUMNS, as_json=as_json)
@@ -26,7 +27,7 @@ def list_admins(as_json: bool) -> None:
 @platform_admins.command("add")
 @click.argument("subject")
 @json_option
-@operator()
+@platform_transaction()
 def add(subject: str, as_json: bool) -> None:
     """Make a subject a platform superadmin.
 
@@ -45,9 +46,9 @@ def remove(subject: str, yes: bool, as_json: bool) -> None:
 
     It has effect on the next request.
     """
-    with operator():
+    with platform_transaction():
         service.get_admin(subject)  # it is there
     ask(f"Remove all platform rights of {subject}?", yes=yes)
-    with operator():
+    with platform_transaction():
         service.remove(subject, actor=SYSTEM_CLI)
     print_rows([{"removed": subject}], ["removed"], as_json=as_json)

@@ -12,11 +12,12 @@ from uuid import UUID
 
 import click
 
-from app.cli.base import json_option, operator, yes_option
+from app.cli.base import json_option, yes_option
 from app.cli.calls import find_tenant_id
 from app.cli.generated import OperationGroup
 from app.cli.tenants import tenants
 from app.core.actors import SYSTEM_CLI
+from app.core.db.tenancy import platform_transaction
 from app.core.json_text import dumps_text
 from app.privacy.database import owner, snapshot
 from app.privacy.export_rows import Tables, as_json
@@ -111,7 +112,7 @@ def _tenant_id(named: str | None) -> UUID | None:
     return None if named is None else find_tenant_id(named)
 
 
-@operator()
+@platform_transaction()
 def _deactivate(person: Person, allow_ownerless: bool) -> None:
     """Deactivate the person's users, so that their tokens are refused.
 

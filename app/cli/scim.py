@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import json_option, operator
+from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.connections import service
 from app.connections.schemas import ScimRequestSchema
+from app.core.db.tenancy import platform_transaction
 from app.scim import trial
 from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.text import print_json
@@ -22,7 +23,7 @@ scim = OperationGroup("scim")
 @scim.command("log")
 @click.argument("connection_id", metavar="CONNECTION")
 @json_option
-@operator()
+@platform_transaction()
 def show_log(connection_id: str, as_json: bool) -> None:
     """Show the last 100 requests of a connection, newest first.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.cli.base import json_option, operator
+from app.cli.base import json_option
 from app.cli.generated import OperationGroup
+from app.core.db.tenancy import platform_transaction
 from app.search import builder
 from app.search.models import EntityType
 from app.surfaces.commands.output import print_rows, progress_bar
@@ -31,6 +32,6 @@ def build(as_json: bool) -> None:
     print_rows(rows, ("type", "rows"), as_json=as_json)
 
 
-@operator()
+@platform_transaction()
 def _restart(entity_type: EntityType) -> None:
     builder.restart(entity_type)

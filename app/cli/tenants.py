@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from app.cli.base import json_option, operator, yes_option
+from app.cli.base import json_option, yes_option
 from app.cli.calls import in_process
 from app.cli.generated import OperationGroup
 from app.config import current_config
 from app.core.actors import SYSTEM_CLI
+from app.core.db.tenancy import platform_transaction
 from app.surfaces.commands.output import print_fields, print_rows
 from app.surfaces.commands.refusals import ask
 from app.surfaces.commands.resolver import Resolver
@@ -37,14 +38,14 @@ def delete(tenant: str, at_once: bool, yes: bool, as_json: bool) -> None:
         raise deletion.TenantActive
     when = "now, for good" if at_once else f"after {current_config().tenant_grace_days} day(s)"
     ask(f"Delete {row['slug']} with all its data {when}?", yes=yes)
-    with operator():
+    with platform_transaction():
         requested = deletion.request(row["id"], row["slug"], at_once=at_once, actor=SYSTEM_CLI)
     print_fields(DELETION.dump(requested), as_json=as_json)
 
 
 @tenants.command("deletions")
 @json_option
-@operator()
+@platform_transaction()
 def list_deletions(as_json: bool) -> None:
     """List the tenants that will be deleted, by their dates."""
     shown = [DELETION.dump(one) for one in deletion.list_deletions()]
@@ -54,7 +55,7 @@ def list_deletions(as_json: bool) -> None:
 @tenants.command("free-idp-org-id")
 @click.argument("idp_org_id")
 @json_option
-@operator()
+@platform_transaction()
 def free_idp_org_id(idp_org_id: str, as_json: bool) -> None:
     """Let a tenant have the idp_org_id of a deleted one again."""
     deletion.free_idp_org_id(idp_org_id, actor=SYSTEM_CLI)

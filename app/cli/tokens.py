@@ -11,9 +11,10 @@ import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from app.auth.tokens import algorithm_of
-from app.cli.base import Group, json_option, operator
+from app.cli.base import Group, json_option
 from app.cli.calls import in_process
 from app.config import Config, current_config
+from app.core.db.tenancy import platform_transaction
 from app.platform_admins import service as platform_admins
 from app.surfaces.commands.refusals import Refused
 from app.surfaces.commands.resolver import Resolver
@@ -70,7 +71,7 @@ def chosen_subject(
     return superadmin_subject(subject), org_id
 
 
-@operator()
+@platform_transaction()
 def superadmin_subject(named: str | None) -> str:
     """The platform superadmin that is named, or the only one; Refused if there is none."""
     subjects = sorted(admin.subject for admin in platform_admins.list_admins())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from cryptography.fernet import Fernet
 
-from app.cli.base import json_option, operator
+from app.cli.base import json_option
 from app.cli.generated import OperationGroup
+from app.core.db.tenancy import platform_transaction
 from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.refusals import Refused
 from app.webhooks.endpoints import service
@@ -23,7 +24,7 @@ def new_key(as_json: bool) -> None:
 
 @webhook_endpoints.command("reencrypt")
 @json_option
-@operator()
+@platform_transaction()
 def reencrypt(as_json: bool) -> None:
     """Encrypt all secrets with the first key of SECRETS_KEY.
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from app.cli.base import json_option, local_address, operator
+from app.cli.base import json_option, local_address
 from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
+from app.core.db.tenancy import platform_transaction
 from app.inbox import service, trial
 from app.inbox.providers import Receiver
 from app.inbox.signatures.presets import PRESETS
@@ -22,7 +23,7 @@ webhooks = OperationGroup("webhooks", help="Show the inbox, apply events again, 
 
 @webhooks.command("stats")
 @json_option
-@operator()
+@platform_transaction()
 def stats(as_json: bool) -> None:
     """Count the events of each provider by status."""
     columns = ["source", "status", "events", "oldest"]

@@ -6,7 +6,6 @@ import time
 from uuid import UUID
 
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
 from app.core.jobs.queues import Queue, job
 from app.imports import service
 from app.imports.work import work
@@ -27,14 +26,12 @@ def apply_import(import_id: str) -> None:
 @job(queue=Queue.IMPORTS, every=30)
 def resume_imports() -> None:
     """Queue the unfinished imports whose job was lost."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         service.queue_stalled()
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_old_imports() -> None:
     """Remove the files and faults of imports after 7 days."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         service.remove_old()

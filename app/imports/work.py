@@ -19,7 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries, retries, tenancy
-from app.core.db.transactions import RowChanged, transaction
+from app.core.db.transactions import RowChanged
 from app.core.db.writes import writes
 from app.core.errors import Entry, error
 from app.core.validation import messages
@@ -64,8 +64,7 @@ def dry_run(blocks: Iterable[bytes], *, actor: Actor) -> Iterator[tuple[int, lis
 
     All are applied in one transaction, which is rolled back; until then it holds its locks.
     """
-    with suppress(RolledBack), transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with suppress(RolledBack), tenancy.platform_transaction():
         for one in lines.sets(lines.split(blocks)):
             yield one.last, apply_set(one.lines, actor=actor)
         raise RolledBack

@@ -18,7 +18,6 @@ from app.core.db import tenancy
 from app.core.db.batches import delete_in_batches
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.transactions import transaction
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +44,7 @@ def keep_partitions() -> None:
     days = current_config().audit_days
     delete_old_rows("audit_events", days)
     try:
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
+        with tenancy.platform_transaction():
             ADD_PARTITIONS.execute()
         while _drop_partition(days):
             pass
@@ -56,8 +54,7 @@ def keep_partitions() -> None:
 
 def _drop_partition(days: int) -> str | None:
     """Drop the oldest partition if all its rows are older than so many days; its name."""
-    with transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         name: str | None = DROP_PARTITION.scalar(days=days)
         if name is not None:
             add_event(

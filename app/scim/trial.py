@@ -18,7 +18,7 @@ from flask import current_app
 from app.connections import clients, service
 from app.core import json_text
 from app.core.db import tenancy
-from app.core.db.transactions import RowChanged, savepoint, transaction
+from app.core.db.transactions import RowChanged, savepoint
 from app.core.errors import AppError
 from app.core.http.request import current_request
 from app.scim import endpoints
@@ -61,8 +61,7 @@ class _TrialIsOver(Exception):
 def run(connection_id: UUID | str) -> list[Step]:
     """Try the connection; raises NotFound."""
     steps: list[Step] = []
-    with suppress(_TrialIsOver), transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with suppress(_TrialIsOver), tenancy.platform_transaction():
         token = clients.grant(service.get_connection(connection_id))
         requests = _send_all(partial(_send, token))
         steps = [_next(title, requests) for title in TITLES]

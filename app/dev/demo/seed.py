@@ -11,12 +11,12 @@ from uuid import UUID
 
 from sqlalchemy import func, select
 
-from app.cli.base import operator
 from app.cli.calls import in_process
 from app.cli.tokens import issue_token
 from app.config import current_config
 from app.core.actors import SYSTEM_CLI
 from app.core.db.statements import Statement
+from app.core.db.tenancy import platform_transaction
 from app.core.db.writes import insert_row
 from app.core.json_text import Json
 from app.platform_admins import service as platform_admins
@@ -47,7 +47,7 @@ def seed_demo() -> dict[str, Json]:
     The archived field is archived again if it was restored.
     """
     send = in_process()
-    with operator():
+    with platform_transaction():
         platform_admins.add(DATA["platform_subject"], actor=SYSTEM_CLI)
     for name, flags in DATA["presets"].items():
         _create(send, PLANS, {"name": name, "flags": flags}, "preset_name_taken")
@@ -94,7 +94,7 @@ def _fill(send: Send, tenant: Found) -> None:
         _use(UUID(tenant["id"]), **DATA["usage"][tenant["idp_org_id"]])
 
 
-@operator()
+@platform_transaction()
 def _use(tenant_id: UUID, *, feature: str, current: int, past: list[int]) -> None:
     """Count what the tenant uses in the current period, and in the months before it."""
     LOCK_USAGE.first()

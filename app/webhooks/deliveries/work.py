@@ -12,7 +12,7 @@ from uuid import UUID
 
 from app.core.actors import SYSTEM_WEBHOOKS
 from app.core.clock import utcnow
-from app.core.db import retries, tenancy, transactions
+from app.core.db import retries, tenancy
 from app.events.service import find_events
 from app.webhooks.deliveries import statements
 from app.webhooks.deliveries.attempt import GONE, Result, Work
@@ -30,15 +30,13 @@ FAILING_HOURS = 120  # of nothing but failure, after which an endpoint is disabl
 
 def prepare() -> None:
     """Create the row of the feed's position if it is missing."""
-    with transactions.transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         statements.ENSURE_FEED.execute()
 
 
 def add_deliveries() -> int:
     """Add the deliveries of the next events that have positions; the number of these events."""
-    with transactions.transaction():
-        tenancy.enter(tenancy.PLATFORM)
+    with tenancy.platform_transaction():
         return statements.ADD_DELIVERIES.scalar(batch=BATCH) or 0
 
 
