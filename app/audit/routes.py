@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from app.audit import history, service
-from app.audit.csv_text import as_csv
 from app.audit.includes import ACTORS_NAME, TARGETS_NAME, TENANT
 from app.audit.schemas import (
     AuditCsvQuerySchema,
@@ -20,6 +19,7 @@ from app.audit.schemas import (
 )
 from app.auth.guard import requires
 from app.auth.permissions import Permission
+from app.core.csv_text import as_csv
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import query_values

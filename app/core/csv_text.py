@@ -1,4 +1,4 @@
-"""Audit rows as CSV (RFC 4180), for spreadsheets."""
+"""Rows as CSV (RFC 4180), for spreadsheets."""
 
 from __future__ import annotations
 
