@@ -125,6 +125,10 @@ class Config:
     )
     oidc_client_id: str = _setting(parse_text, "", "the console's client id at the OpenID provider")
     oidc_client_secret: str = _setting(parse_text, "", "the client's secret")
+    console_name: str = _setting(parse_text, "Control plane", "the product's name in the console")
+    environment_name: str = _setting(
+        parse_text, "", "shown beside the name, such as `staging`; `flask dev` sets development"
+    )
     idp_webhook_secrets: str = _setting(
         parse_text, "", "white-space separated `preset:secret` pairs of the identity receiver"
     )

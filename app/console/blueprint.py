@@ -14,10 +14,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
+from app.config import current_config
 from app.console import access, words
-from app.console.api import Answer, Refused, get_tenant
+from app.console.api import Answer, Refused, find, get_tenant
 from app.console.assets import asset_url
-from app.console.navigation import navigation, tenant_tabs
+from app.console.navigation import actions, navigation, tenant_tabs
 from app.core.errors import AppError, DatabaseUnavailable
 from app.core.http.endpoint import Guarded
 
@@ -77,6 +78,10 @@ def _shared() -> dict[str, object]:
         "asset_url": asset_url,
         "csrf_token": lambda: access.csrf_token(g.session.secret) if g.get("session") else "",
         "navigation": navigation,
+        "actions": actions,
+        "signed_in_as": _signed_in_as,
+        "console_name": current_config().console_name,
+        "environment_name": current_config().environment_name,
         "tenant_tabs": tenant_tabs,
         "take_notice": _take_notice,
         "new_form_key": lambda: secrets.token_urlsafe(16),
@@ -84,8 +89,18 @@ def _shared() -> dict[str, object]:
         "moment": words.moment,
         "pretty": words.pretty,
         "differences": words.differences,
-        "is_fragment": "HX-Request" in request.headers,
     }
+
+
+def _signed_in_as() -> str:
+    """The name or the e-mail address of who is signed in; the subject of superadmins."""
+    session = access.current_session()
+    if session.principal is None or session.is_platform:
+        return session.claims.subject
+    found = find(f"/v1/users/{session.principal.actor.id}")
+    user = found.data if found else {}
+    name = f"{user.get('first_name', '')} {user.get('last_name', '')}".strip()
+    return name or user.get("email") or session.claims.subject
 
 
 def _take_notice() -> access.Notice | None:

@@ -57,6 +57,28 @@ COUNTS = {
     "list_api_keys": "api_keys",
     "list_endpoints": "webhook_endpoints",
 }
+# What the palette offers beside what it finds: endpoint, label, permission.
+PLATFORM_ACTIONS = (
+    ("create_tenant", "New tenant", Permission.SUPERADMIN),
+    ("list_tenants", "Grant a flag: choose the tenant", Permission.SUPERADMIN),
+    ("list_tenants", "Assign a plan: choose the tenant", Permission.SUPERADMIN),
+    ("create_plan", "New plan", Permission.SUPERADMIN),
+    ("create_api_key", "New API key of the platform", Permission.SUPERADMIN),
+    ("create_endpoint", "New endpoint of the platform", Permission.SUPERADMIN),
+    ("replay_failed_webhooks", "Replay the failed events", Permission.WEBHOOKS_WRITE),
+)
+TENANT_ACTIONS = (
+    ("list_flags", "Grant a flag", Permission.FLAGS_WRITE),
+    ("assign_plan", "Assign a plan", Permission.SUPERADMIN),
+    ("edit_tenant", "Edit the tenant", Permission.TENANTS_WRITE),
+    ("create_user", "New user", Permission.USERS_WRITE),
+    ("list_users", "Add a member", Permission.MEMBERSHIPS_WRITE),
+    ("create_api_key", "New API key", Permission.API_KEYS_WRITE),
+    ("create_endpoint", "New endpoint", Permission.EVENTS_WRITE),
+    ("create_field", "New custom field", Permission.CUSTOM_FIELDS_WRITE),
+    ("create_connection", "New SCIM connection", Permission.SCIM_WRITE),
+    ("suspend_tenant", "Suspend the tenant", Permission.SUPERADMIN),
+)
 # A part of the name of a page -> the list it belongs to; the first part that fits counts.
 PARTS = {
     "assign_plan": "show_tenant",
@@ -110,6 +132,18 @@ def tenant_tabs(tenant_id: object) -> list[Link]:
             counts.get(COUNTS.get(name)),
         )
         for name, label, permission in TENANT
+        if g.session.can(permission)
+    ]
+
+
+def actions() -> list[Link]:
+    """What the person may do: first to the current tenant, then to the platform."""
+    tenant_id = (request.view_args or {}).get("tenant_id") or g.session.tenant_id
+    offered = [(tenant_id, *each) for each in TENANT_ACTIONS if tenant_id]
+    offered += [(None, *each) for each in PLATFORM_ACTIONS if g.session.is_platform]
+    return [
+        Link(label, url_for(f"console.{name}", tenant_id=of), is_current=of is not None)
+        for of, name, label, permission in offered
         if g.session.can(permission)
     ]
 

@@ -40,6 +40,7 @@ def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
     defaults = {
         "INSTANCE_DIR": str(instance.folder),
         "PRIVATE_INSTANCE": "1",
+        "ENVIRONMENT_NAME": "development",
         "DATABASE_URL": instance.database_url(),
         "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE),
         "REDIS_URL": instance.redis_url,

@@ -51,6 +51,7 @@ CONTROLS = "a[href], button:enabled, input:enabled:not([type=hidden]), select, t
 MISSED = f"""() => [...document.querySelectorAll({json.dumps(CONTROLS)})]
     .filter(each => each.checkVisibility() && !window.reached.has(each))
     .map(each => each.outerHTML)"""
+IS_SEEN = "each => each.getBoundingClientRect().right <= innerWidth"
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium on the PATH")
 
@@ -177,9 +178,7 @@ class TestKeyboard:
 
         page.keyboard.press("/")
         page.keyboard.type("acme")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#results a")
-        page.keyboard.press("/")
+        page.wait_for_selector("#found a")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowUp")
@@ -188,22 +187,62 @@ class TestKeyboard:
 
         assert page.url.endswith(str(tenant.id))
 
-    def test_search_shows_results_while_somebody_types(self, visit):
-        finding.create_tenant(name="Acme Robotics")
+    def test_enter_opens_the_first_result_even_before_it_is_shown(self, visit):
+        tenant = finding.create_tenant(name="Acme Robotics")
         browser = visit()
+        browser.open("/console/plans")
+
+        browser.page.keyboard.press("Control+k")
+        browser.page.keyboard.type("acme")
+        browser.page.keyboard.press("Enter")
+
+        browser.page.wait_for_url(f"**/console/tenants/{tenant.id}")
+
+    def test_the_palette_offers_the_actions_of_the_page_first(self, visit, world):
+        browser = visit()
+        page, box = browser.page, browser.page.locator("#palette input")
+        offered = page.locator("#actions li:visible")
+
+        browser.open(f"/console/tenants/{world['tenant_id']}")
+        page.locator("#find").click()
+        expect(box).to_be_focused()
+        browser.check()
+        first = offered.first.inner_text()
+        box.fill("new")
+        labels = offered.all_inner_texts()
+        box.fill("gra fl")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/flags")
+
+        assert "Grant a flag" in first
+        assert "Acme Robotics" in first
+        assert len(labels) > 4
+        assert all("New" in label for label in labels)
+        page.keyboard.press("/")
+        page.keyboard.press("Escape")
+        expect(box).to_be_hidden()
+
+    def test_the_palette_offers_people_only_what_they_may_do(self, visit, world):
+        viewer = create_member(database.row(Tenant), "viewer")[0]
+        browser = visit(viewer)
         browser.open("/console")
-        keyboard, newest = browser.page.keyboard, browser.page.locator("#new a >> text=Acme")
 
-        expect(browser.page.locator("#find")).to_be_focused()
-        expect(newest).to_be_visible()
-        keyboard.type("/acm")  # the slash that leads to the empty field is not searched
-        browser.page.wait_for_selector("#results a")
+        browser.page.keyboard.press("/")
 
-        assert browser.page.url.endswith("?q=acm")
-        expect(newest).to_have_count(0)
-        browser.page.fill("#find", "")
-        expect(newest).to_be_visible()
-        expect(browser.page.locator("#results a")).to_have_count(0)
+        expect(browser.page.locator("#palette input")).to_be_focused()
+        expect(browser.page.locator("#actions li")).to_have_count(0)
+
+    def test_the_first_tab_reaches_the_skip_link(self, visit, world):
+        browser = visit()
+        for path in ("/console/operations", f"/console/tenants/{world['tenant_id']}/audit"):
+            for width in (1280, 390):
+                browser.page.set_viewport_size({"width": width, "height": 900})
+                browser.open(path)
+                browser.page.keyboard.press("Tab")
+
+                expect(browser.page.locator(".skip")).to_be_focused()
+                link = browser.page.locator(".tabs [aria-current]")
+                assert link.count() == 0 or link.evaluate(IS_SEEN)
 
     def test_reaches_every_control_and_shows_where_it_is(self, visit, world):
         tenant, browser = f"/console/tenants/{world['tenant_id']}", visit()
@@ -363,7 +402,7 @@ class TestSupport:
         browser.open("/console")
         page.keyboard.press("/")
         page.keyboard.type("aiko.mo")
-        page.click("#results a >> text=Aiko Mori")
+        page.click("#found a >> text=Aiko Mori")
         page.click("section >> text=Acme Robotics")
         page.select_option("#permission", "billing:read")
         page.click("text=Explain")
@@ -375,7 +414,7 @@ class TestSupport:
         page.click("text=Grant an override")
         page.select_option("[name=flag_value]", "true")
         in_two_weeks = utcnow() + timedelta(days=14)
-        page.fill("[name=expires_at]", in_two_weeks.strftime("%Y-%m-%dT%H:%M:%S"))
+        page.fill("#field-expires_at", in_two_weeks.strftime("%Y-%m-%dT%H:%M:%S"))
         page.click("main button")
         page.wait_for_selector(".notice >> text=The override is in force.")
         assert page.inner_text(".figure >> nth=0") == "on"

@@ -50,15 +50,15 @@ def search() -> Shown:
             problem = " ".join(entry["msg"] for entry in answer.entries)
         else:
             found = [{**each, "url": _url(each)} for each in succeeded(answer).data]
+    is_fragment = "HX-Request" in request.headers  # the palette's
     return render(
-        "search",
+        "results" if is_fragment else "search",
         "Search",
         query=query,
         found=found,
         is_too_short=is_too_short,
         problem=problem,
-        is_search_page=True,
-        **({} if query else _newest()),
+        **({} if query or is_fragment else _newest()),
     )
 
 

@@ -6,6 +6,9 @@
     year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit",
   });
 
+  const utcFormat = new Intl.DateTimeFormat(undefined, { ...format.resolvedOptions(), timeZone: "UTC" });
+  const utcTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+
   // Times: the exact one, in the reader's zone and in UTC, as the tool tip of how long ago it is.
   function showTimes(root) {
     for (const time of root.querySelectorAll("time:not([data-shown])")) {
@@ -26,15 +29,69 @@
     check();
   }
 
-  function moveInResults(event) {
-    const results = [...document.querySelectorAll("#results a")];
-    if (!results.length) return;
-    const place = results.indexOf(document.activeElement);
-    const box = document.getElementById("find");
-    if (place < 0 && document.activeElement !== box) return;
-    event.preventDefault();
-    const next = place + (event.key === "ArrowDown" ? 1 : -1);
-    (next < 0 ? box : results[Math.min(next, results.length - 1)]).focus();
+  // The palette: actions at once, and what the search finds while somebody types.
+  const palette = document.getElementById("palette");
+  const box = palette?.querySelector("input");
+  let asked = "", shown = "", opensFirst = false;
+
+  const results = () => [...palette.querySelectorAll("li:not([hidden]) > a")];
+
+  function suggest() {
+    const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const item of palette.querySelectorAll("#actions li")) {
+      const known = item.querySelector(".title").textContent.toLowerCase().split(/\W+/);
+      item.hidden = !words.every((word) => known.some((each) => each.startsWith(word)));
+    }
+    results().forEach((link, place) => link.classList.toggle("first", place === 0 && words.length > 0));
+    const [first] = results();
+    if (opensFirst && shown === box.value) {
+      if (first) first.click();
+      else box.form.submit();
+    }
+  }
+
+  function openPalette(text) {
+    if (palette.open) return;
+    palette.showModal();
+    box.value = text;
+    box.select();
+    suggest();
+    if (text) box.dispatchEvent(new Event("input"));
+  }
+
+  function moveInPalette(step) {
+    const links = results();
+    const place = links.indexOf(document.activeElement) + step;
+    (place < 0 ? box : links[Math.min(place, links.length - 1)] || box).focus();
+  }
+
+  function usePalette(event) {
+    const isText = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      moveInPalette(event.key === "ArrowDown" ? 1 : -1);
+    } else if (event.key === "Enter" && event.target === box) {
+      event.preventDefault();
+      opensFirst = box.value.trim() !== "";
+      const action = palette.querySelector("#actions li:not([hidden]) a.first");
+      if (action) action.click();
+      else suggest();
+    } else if (isText && event.target.matches(".results a")) {
+      box.focus();
+    }
+  }
+
+  if (palette) {
+    const find = document.getElementById("find");
+    const begin = () => { openPalette(find.value); find.value = find.defaultValue; };
+    find.addEventListener("click", begin);
+    find.addEventListener("input", begin);
+    box.addEventListener("input", () => { opensFirst = false; suggest(); });
+    box.addEventListener("htmx:beforeRequest", () => { asked = box.value; });
+    palette.addEventListener("htmx:afterSettle", () => { shown = asked; suggest(); });
+    palette.addEventListener("click", (event) => {
+      if (event.target === palette || event.target.closest("[data-close]")) palette.close();
+    });
   }
 
   function moveRow(event) {
@@ -46,27 +103,90 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    const isTyping = event.target.closest("input:not(#find:placeholder-shown), textarea, select");
-    if (event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-      const box = document.getElementById("find");
-      if (box) { event.preventDefault(); box.focus(); box.select(); }
-    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      if (event.target.matches(".order button")) moveRow(event);
-      else moveInResults(event);
-    } else if (event.key === "Enter" && event.target.id === "find") {
-      const first = document.querySelector("#results:not(.htmx-request) a");
-      if (first && event.target.value.trim() === event.target.defaultValue.trim()) {
-        event.preventDefault();
-        first.click();
-      }
+    const isCommand = event.ctrlKey || event.metaKey;
+    const isTyping = event.target.closest("input:not([type=checkbox]), textarea, select");
+    const isSlash = event.key === "/" && !isTyping && !isCommand && !event.altKey;
+    if (palette && (isSlash || (isCommand && event.key.toLowerCase() === "k"))) {
+      event.preventDefault();
+      openPalette("");
+    } else if (palette?.open) {
+      usePalette(event);
+    } else if (/^Arrow(Up|Down)$/.test(event.key) && event.target.matches(".order button")) {
+      moveRow(event);
     }
   });
+
+  // Tables: for narrow screens each cell has its column's label. A column's button sorts the rows shown.
+  const collator = new Intl.Collator(undefined, { numeric: true });
+
+  function sortKey(row, place) {
+    const cell = row.cells[place];
+    return (cell.querySelector("time")?.dateTime || cell.textContent).trim().replaceAll(",", "");
+  }
+
+  function sortRows(head) {
+    const body = head.closest("table").tBodies[0];
+    const sign = head.ariaSort === "descending" ? -1 : 1;
+    const compare = (one, other) => sign * collator.compare(sortKey(one, head.cellIndex), sortKey(other, head.cellIndex));
+    body.append(...[...body.rows].sort(compare));
+  }
+
+  function addSortButton(head) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "sort", title: "Sorts the rows shown" });
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const order = head.ariaSort === "ascending" ? "descending" : "ascending";
+      for (const each of head.parentElement.cells) each.ariaSort = null;
+      head.ariaSort = order;
+      sortRows(head);
+    });
+  }
+
+  function prepareTables() {
+    for (const table of document.querySelectorAll("table.list")) {
+      const heads = [...table.tHead.rows[0].cells];
+      for (const row of table.tBodies[0].rows) {
+        for (const cell of row.cells) {
+          cell.dataset.label = heads[cell.cellIndex].textContent.trim();
+          cell.classList.toggle("blank", !cell.textContent.trim());
+        }
+      }
+      const isSorted = table.tBodies[0].rows.length < 2 || table.querySelector(".order, .sort");
+      if (!isSorted) heads.filter((head) => !head.querySelector("a, .quiet")).forEach(addSortButton);
+      table.querySelectorAll("th[aria-sort]:has(.sort)").forEach(sortRows);
+    }
+  }
+
+  // Moments are typed in the reader's zone and sent in UTC.
+  function useReadersZone(input) {
+    const sent = Object.assign(document.createElement("input"), { type: "hidden", name: input.name });
+    const words = document.createElement("output");
+    const help = document.getElementById(`${input.id}-help`);
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (help) help.textContent = help.textContent.replace("In UTC.", `In your time zone (${zone}).`);
+    input.removeAttribute("name");
+    input.after(sent, words);
+    const start = new Date(`${input.value}Z`);
+    if (input.value) input.value = new Date(start - start.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+    const show = () => {
+      const moment = new Date(input.value);
+      const isGiven = !Number.isNaN(moment.getTime());
+      sent.value = isGiven ? moment.toISOString().slice(0, 19) : "";
+      const isSameDay = isGiven && moment.getDate() === moment.getUTCDate();
+      const utc = isGiven && (isSameDay ? utcTime : utcFormat).format(moment);
+      words.textContent = isGiven ? `${format.format(moment)} your time, ${utc} UTC` : "";
+    };
+    input.addEventListener("input", show);
+    show();
+  }
 
   // Where the browser gives no access to the clipboard, the text is selected.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
-    const source = document.getElementById(button.dataset.copy);
+    const source = document.getElementById(button.dataset.copy) || button.previousElementSibling;
     try {
       await navigator.clipboard.writeText(source.textContent);
       button.textContent = "Copied";
@@ -132,11 +252,23 @@
     message.textContent = "This could not be loaded. Load the page again.";
   });
 
-  document.addEventListener("htmx:afterSettle", () => showTimes(document));
+  document.addEventListener("htmx:afterSettle", () => { showTimes(document); prepareTables(); });
 
   showTimes(document);
-  for (const link of document.querySelectorAll("nav [aria-current]")) {
-    link.scrollIntoView({ block: "nearest", inline: "nearest" });
+  prepareTables();
+  for (const nav of document.querySelectorAll("nav")) {
+    const link = nav.querySelector("[aria-current]");
+    if (link && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = link.offsetLeft - nav.clientWidth / 3;
+  }
+  for (const text of document.querySelectorAll("[data-copyable]")) {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", className: "copy", textContent: "Copy", ariaLabel: `Copy ${text.textContent}` });
+    button.dataset.copy = "";
+    text.after(button);
+  }
+  document.querySelectorAll("input[type=datetime-local]").forEach(useReadersZone);
+  for (const zone of document.querySelectorAll("input[name=zone]")) {
+    zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
   }
   for (const input of document.querySelectorAll("[data-expected]")) guardConfirmation(input);
   const wrong = document.querySelector("[aria-invalid=true]");
