@@ -1,28 +1,46 @@
-"""Lists: filters in the URL, 50 rows a page, newest first, with a link to the next page."""
+"""Lists: filters in the URL, 50 rows a page, newest first, with a link to the next page; as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache, reduce
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
-from flask import request
+from flask import Response, request
 
-from app.console.api import MOST_OF_A_PAGE, Refused, call
+from app.console.api import MOST_OF_A_PAGE, Refused, call, get, get_all
+from app.console.blueprint import Shown, render
 from app.console.forms import Choices
-from app.core.json_text import Json
+from app.core.csv_text import as_csv
+from app.core.json_text import Json, dumps_text
 
 PAGE = 50
+LINES = 10_000  # of a CSV file
+ORDERS = ("-created_at", "created_at")  # newest first, oldest first
+ID = re.compile(r"[0-9a-fA-F-]{36}|[a-z]+:.+")  # of a row, or of an actor
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter of a list; with ``choices`` it is a menu."""
+    """A filter of a list; with ``choices`` it is a menu.
+
+    ``kind`` is a type of <input>. A date is one of the reader's zone, and the last one of a period
+    is included. A row is an id, or a name that the search finds among rows of ``types``.
+    """
 
     name: str
     label: str
-    choices: Choices = ()
+    choices: Choices | Callable[[], Choices] = ()
     kind: str = "text"
+    types: str = ""
+    is_rare: bool = False  # shown when asked for
+
+    def offered(self) -> Choices:
+        return self.choices() if callable(self.choices) else self.choices
 
 
 @dataclass
@@ -32,14 +50,44 @@ class Listing:
     rows: list[Json] = field(default_factory=list)
     next_url: str = ""
     errors: dict[str, str] = field(default_factory=dict)  # by filter
+    found: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # names, and addresses
     problem: str = ""
+    zone: str = field(default_factory=lambda: request.args.get("zone", ""))
 
     @property
     def is_filtered(self) -> bool:
         return bool(self.values)
 
+    @property
+    def order(self) -> str:
+        given = request.args.get("order", "")
+        return given if given in ORDERS else ORDERS[0]
+
+    def url(self, **changes: str) -> str:
+        """The address of this list with other values; empty ones are left out."""
+        values = {**self.values, "order": request.args.get("order"), "zone": self.zone, **changes}
+        return f"{request.path}?{urlencode({name: one for name, one in values.items() if one})}"
+
 
 STATE = Filter("is_active", "State", [("true", "active"), ("false", "inactive")])
+DATES = (
+    Filter("created_after", "Created from", kind="date", is_rare=True),
+    Filter("created_before", "Created to", kind="date", is_rare=True),
+)
+
+
+def plans() -> Choices:
+    """The names of all plans."""
+    names = sorted(each["name"] for each in get_all("/v1/billing/plans"))
+    return [(name, name) for name in names]
+
+
+@cache
+def documented_choices(path: str, name: str) -> Choices:
+    """The values that the API's document names for a parameter of a list."""
+    parameters = get("/openapi.json").body["paths"][path]["get"]["parameters"]
+    values = next(each["schema"]["enum"] for each in parameters if each["name"] == name)
+    return [(value, value.replace("_", " ")) for value in sorted(values)]
 
 
 def filter_values(filters: Sequence[Filter]) -> dict[str, str]:
@@ -57,16 +105,86 @@ def list_rows(
     """
     listing = Listing(filters, filter_values(filters))
     cursor = request.args.get("cursor", "")
-    while True:
-        query = {"limit": min(most, MOST_OF_A_PAGE), **fixed}
+    most = LINES if _is_csv() else most
+    query = {"limit": min(most, MOST_OF_A_PAGE), **query_values(listing), **fixed}
+    while not listing.errors:
         cursor = _read_page(listing, path, query, cursor)
         if not cursor or len(listing.rows) >= most:
-            return listing
+            break
+    return listing
 
 
-def _read_page(listing: Listing, path: str, fixed: dict[str, object], cursor: str) -> str:
+def show_list(template: str, title: str, listing: Listing, columns: str, **values: object) -> Shown:
+    """The page of a list; with ``format=csv`` in the URL the ``columns`` of its rows as CSV."""
+    if not _is_csv() or listing.errors or listing.problem:
+        return render(template, title, listing=listing, has_csv=True, **values)
+    names = columns.split()
+    rows = [{name: _value(row, name) for name in names} for row in listing.rows]
+    return csv_file(as_csv(names, rows), template)
+
+
+def csv_file(text: str, name: str) -> Response:
+    disposition = f'attachment; filename="{name}.csv"'
+    headers = {"Content-Disposition": disposition}
+    return Response(text, content_type="text/csv; charset=utf-8", headers=headers)
+
+
+def query_values(listing: Listing) -> dict[str, object]:
+    """The filters' values as the API takes them; what cannot be read is an error of the listing."""
+    values: dict[str, object] = dict(listing.values)
+    for one in listing.filters:
+        text = listing.values.get(one.name, "")
+        try:
+            if text and one.kind == "date" and "T" not in text:
+                values[one.name] = _moment(text, listing.zone, is_end="before" in one.name)
+            elif text and one.kind == "row" and not ID.fullmatch(text):
+                values[one.name] = _row_id(one, text, listing)
+        except ValueError as fault:
+            listing.errors[one.name] = str(fault)
+            listing.problem = "The list cannot be shown with these filters."
+    return values
+
+
+def _moment(text: str, zone: str, *, is_end: bool) -> str:
+    """The beginning of a day of the reader's zone, or of the next one."""
+    try:
+        day = datetime.fromisoformat(text) + timedelta(days=is_end)
+    except (ValueError, OverflowError):
+        raise ValueError("This is not a date.") from None
+    try:
+        return day.replace(tzinfo=ZoneInfo(zone)).isoformat()
+    except (KeyError, ValueError, OSError):  # what ZoneInfo raises for a zone that is not known
+        return f"{day.isoformat()}Z"
+
+
+def _row_id(one: Filter, text: str, listing: Listing) -> str:
+    """The id of the only row with this name; raises ValueError if there are none or several."""
+    answer = call("GET", "/v1/search", query={"q": text, "types": one.types})
+    found = answer.data if answer.is_ok else []
+    if len(found) == 1:
+        return str(found[0]["id"])
+    listing.found[one.name] = [
+        (f"{each['title']}, {each['subtitle']}", listing.url(**{one.name: each["id"]}))
+        for each in found
+    ]
+    raise ValueError("Several have this name:" if found else "Nothing has this name.")
+
+
+def _is_csv() -> bool:
+    return request.args.get("format") == "csv"
+
+
+def _value(row: Json, name: str) -> Json:
+    """A value of a row, or of a row in it: ``tenant.name``."""
+    value = reduce(lambda part, key: part and part.get(key), name.split("."), row)
+    if isinstance(value, list):
+        return ", ".join(value)
+    return value if value is None or isinstance(value, str) else dumps_text(value)
+
+
+def _read_page(listing: Listing, path: str, values: dict[str, object], cursor: str) -> str:
     """Add one page to the listing; returns the cursor of the next one."""
-    query = {"order": "-created_at", "cursor": cursor or None, **listing.values, **fixed}
+    query = {"order": listing.order, "cursor": cursor or None, **values}
     answer = call("GET", path, query=query)
     if answer.status in (409, 422):
         listing.problem = answer.detail or "The list cannot be shown with these filters."
@@ -80,6 +198,5 @@ def _read_page(listing: Listing, path: str, fixed: dict[str, object], cursor: st
         raise Refused(answer)
     listing.rows += answer.data
     further: str = answer.body.get("next_cursor") or ""
-    address = f"{request.path}?{urlencode({**listing.values, 'cursor': further})}"
-    listing.next_url = address if further else ""
+    listing.next_url = listing.url(cursor=further) if further else ""
     return further

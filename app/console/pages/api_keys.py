@@ -9,13 +9,17 @@ from flask import url_for
 from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.console import api
 from app.console.access import current_session
-from app.console.blueprint import Shown, form_page, page, render
+from app.console.blueprint import Shown, form_page, page
 from app.console.forms import Field, Form, moment_field
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import secret_page
 
 PATH = "/v1/api-keys"
-FILTERS = (Filter("is_active", "State", [("true", "valid"), ("false", "revoked or expired")]),)
+FILTERS = (
+    Filter("is_active", "State", [("true", "valid"), ("false", "revoked or expired")]),
+    *DATES,
+)
+COLUMNS = "id name tenant.name prefix permissions revoked_at expires_at last_used_at created_at"
 NAME = Field("name", "Name", help="What uses the key.", is_required=True)
 EXPIRY = moment_field("expires_at", "Expires at", "it does not expire")
 
@@ -23,7 +27,7 @@ EXPIRY = moment_field("expires_at", "Expires at", "it does not expire")
 @page("/api-keys", also_of_tenant=True)
 def list_api_keys(tenant_id: UUID | None = None) -> Shown:
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
-    return render("api_keys", "API keys", listing=listing)
+    return show_list("api_keys", "API keys", listing, COLUMNS)
 
 
 @form_page("/api-keys/new", also_of_tenant=True)

@@ -11,7 +11,7 @@ from app.console import api
 from app.console.access import set_notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, Lines, choices
-from app.console.lists import Filter, filter_values, list_rows
+from app.console.lists import Filter, filter_values, list_rows, show_list
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
@@ -24,6 +24,7 @@ FILTERS = (
     Filter("field_type", "Type", TYPES),
     Filter("is_active", "State", [("true", "active"), ("false", "archived")]),
 )
+COLUMNS = "id label entity_type field_key field_type is_required is_searchable is_active"
 PATH = "/v1/custom-fields"
 MOST = 500  # fields that are sorted here
 
@@ -59,7 +60,7 @@ DEFINITION = (
 def list_fields(tenant_id: UUID) -> Shown:
     listing = list_rows(PATH, FILTERS, most=MOST, tenant_id=tenant_id, include="index")
     listing.rows.sort(key=lambda row: (row["entity_type"], *_place(row)))
-    return render("custom_fields", "Custom fields", listing=listing)
+    return show_list("custom_fields", "Custom fields", listing, COLUMNS)
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/new")

@@ -9,16 +9,20 @@ from flask import url_for
 
 from app.console import api
 from app.console.access import current_session
-from app.console.blueprint import Shown, form_page, page, render
+from app.console.blueprint import Shown, form_page, page
 from app.console.forms import Field, Form, Lines, choices
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import recent_history, secret_page, slug_of
 from app.core.errors import Conflict
 
 PATH = "/v1/webhook-endpoints"
-CREATED = (Filter("created_after", "Since"),)
-FILTERS = (Filter("is_failing", "State", [("true", "failing")]),)
-DELIVERIES = (Filter("status", "State", choices("pending", "sending", "succeeded", "failed")),)
+FILTERS = (Filter("is_failing", "State", [("true", "failing")]), *DATES)
+DELIVERIES = (
+    Filter("status", "State", choices("pending", "sending", "succeeded", "failed")),
+    *DATES,
+)
+COLUMNS = "id url tenant.name types is_active disabled_reason description created_at"
+DELIVERY = "id type status attempts response_code error attempted_at next_attempt_at"
 CHANGEABLE = (
     Field("url", "Address", "url", help="https, at a public address.", is_required=True),
     Lines(
@@ -38,13 +42,13 @@ EVENT = Field("type", "Event", is_required=True)
 @page("/endpoints", also_of_tenant=True)
 def list_endpoints(tenant_id: UUID | None = None) -> Shown:
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
-    return render("endpoints", "Events out", tenant_id=tenant_id, listing=listing)
+    return show_list("endpoints", "Events out", listing, COLUMNS, tenant_id=tenant_id)
 
 
 @page("/deliveries/failed")
 def list_failed_deliveries() -> Shown:
-    listing = list_rows("/v1/webhook-deliveries/failed", CREATED, include="tenant")
-    return render("failed_deliveries", "Failed deliveries", listing=listing)
+    listing = list_rows("/v1/webhook-deliveries/failed", DATES, include="tenant")
+    return show_list("failed_deliveries", "Failed deliveries", listing, DELIVERY)
 
 
 @form_page("/endpoints/new", also_of_tenant=True)
@@ -64,12 +68,13 @@ def create_endpoint(tenant_id: UUID | None = None) -> Shown:
 @page("/endpoints/<uuid:endpoint_id>", also_of_tenant=True)
 def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     path = f"{PATH}/{endpoint_id}"
-    return render(
+    return show_list(
         "endpoint",
         "Endpoint",
+        list_rows(f"{path}/deliveries", DELIVERIES),
+        DELIVERY,
         tenant_id=tenant_id,
         endpoint=api.get(path).data,
-        listing=list_rows(f"{path}/deliveries", DELIVERIES),
         history=recent_history(path),
     )
 

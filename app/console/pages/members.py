@@ -10,7 +10,7 @@ from app.auth.permissions import TENANT, Permission, Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
@@ -18,14 +18,16 @@ ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
 FILTERS = (
     Filter("role", "Role", choices(*Role)),
     Filter("is_active", "State", [("true", "active"), ("false", "ended")]),
+    *DATES,
 )
+COLUMNS = "id user.first_name user.last_name user.email role is_active user.is_active created_at"
 PATH = "/v1/memberships/tenant"
 
 
 @page("/tenants/<uuid:tenant_id>/members")
 def list_members(tenant_id: UUID) -> Shown:
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="user")
-    return render("members", "Members", listing=listing)
+    return show_list("members", "Members", listing, COLUMNS)
 
 
 @page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>")

@@ -11,7 +11,7 @@ from werkzeug.exceptions import NotFound
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, Sent, choices
-from app.console.lists import Filter, list_rows
+from app.console.lists import list_rows, show_list
 from app.console.pages.common import recent_history
 from app.console.pages.flags import value_field
 from app.core.json_text import Json
@@ -33,7 +33,6 @@ class Percentages(Field):
         return ", ".join(map(str, value or ()))
 
 
-FILTERS = (Filter("name", "Name"),)
 NAME = Field("name", "Name", is_required=True)
 DISPLAY_NAME = Field("display_name", "Name for people")
 TYPES = ("boolean", "string", "number", "json", "limit")
@@ -57,7 +56,8 @@ TEMPLATE = "plan_form"
 
 @page("/plans")
 def list_plans() -> Shown:
-    return render("plans", "Plans", listing=list_rows(PATH, FILTERS))
+    columns = "id name display_name updated_at"
+    return show_list("plans", "Plans", list_rows(PATH), columns)
 
 
 @form_page("/plans/new")

@@ -11,7 +11,7 @@ from app.auth.permissions import Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
-from app.console.lists import list_rows
+from app.console.lists import list_rows, show_list
 from app.console.pages.common import recent_history, secret_page, slug_of
 from app.core.http.routing import own_address
 from app.core.json_text import Json
@@ -48,7 +48,8 @@ STATUS = Field("status", "State", "select", choices=choices("active", "disabled"
 
 @page("/tenants/<uuid:tenant_id>/scim")
 def list_connections(tenant_id: UUID) -> Shown:
-    return render("connections", "SCIM", listing=list_rows(PATH, tenant_id=tenant_id))
+    columns = "id name provider status user_count group_count last_request_at created_at"
+    return show_list("connections", "SCIM", list_rows(PATH, tenant_id=tenant_id), columns)
 
 
 @form_page("/tenants/<uuid:tenant_id>/scim/new")

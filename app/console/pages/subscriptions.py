@@ -8,14 +8,19 @@ from uuid import UUID
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import recent_history, slug_of
 
 CLASSES = choices("pending", "live", "past_due", "paused", "ended", "unknown")
 FILTERS = (
     Filter("status_class", "Class", CLASSES),
     Filter("bp_subscription_id", "Subscription id"),
-    Filter("bp_customer_id", "Customer id"),
+    Filter("bp_customer_id", "Customer id", is_rare=True),
+    *DATES,
+)
+COLUMNS = (
+    "id bp_subscription_id tenant.name plan_name status_class bp_status per_cycle_billing_amount"
+    " billing_cycle is_free_trial start_date created_at"
 )
 CANCELLATION = (
     Field("at_period_end", "It ends with the period that is paid for", "boolean"),
@@ -28,7 +33,7 @@ PATH = "/v1/billing/subscriptions"
 @page("/subscriptions", also_of_tenant=True)
 def list_subscriptions(tenant_id: UUID | None = None) -> Shown:
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,status_class")
-    return render("subscriptions", "Subscriptions", listing=listing)
+    return show_list("subscriptions", "Subscriptions", listing, COLUMNS)
 
 
 @page("/tenants/<uuid:tenant_id>/subscriptions/<uuid:subscription_id>")

@@ -7,20 +7,22 @@ from urllib.parse import quote
 from flask import request
 from werkzeug.exceptions import NotFound
 
-from app.console.blueprint import Shown, form_page, page, render
+from app.console.blueprint import Shown, form_page, page
 from app.console.forms import Form, choices
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, show_list
 
 FILTERS = (
     Filter("address", "Address"),
     Filter("cause", "Cause", choices("bounced", "complained", "unsubscribed")),
+    *DATES,
 )
+COLUMNS = "address cause scope source suppressed_at"
 PATH = "/v1/app-communications/suppressions"
 
 
 @page("/suppressions")
 def list_suppressions() -> Shown:
-    return render("suppressions", "Suppressions", listing=list_rows(PATH, FILTERS))
+    return show_list("suppressions", "Suppressions", list_rows(PATH, FILTERS), COLUMNS)
 
 
 @form_page("/suppressions/remove")

@@ -13,19 +13,21 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import CONFIRMATION, Field, Form, Inputs, choices, moment_field
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import recent_changes, slug_of
 from app.core.json_text import Json
 
 FILTERS = (
     Filter("slug", "Slug"),
-    Filter("plan_name", "Plan"),
+    Filter("plan_name", "Plan", plans),
     Filter("is_active", "State", [("true", "active"), ("false", "suspended")]),
-    Filter("idp_org_id", "Organization id"),
-    Filter("plan_ends_before", "Trial ends before"),
     Filter("is_at_limit", "Limits", [("true", "used up")]),
+    Filter("idp_org_id", "Organization id", is_rare=True),
+    Filter("plan_ends_before", "Trial ends until", kind="date", is_rare=True),
+    *DATES,
 )
+COLUMNS = "id name slug plan_name assigned_until is_active created_at"
 PATH = "/v1/tenants"
 CONTACT = (
     Field("primary_contact_name", "Contact's name"),
@@ -65,7 +67,8 @@ NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
 
 @page("/tenants")
 def list_tenants() -> Shown:
-    return render("tenants", "Tenants", listing=list_rows(PATH, FILTERS, include="assigned_until"))
+    listing = list_rows(PATH, FILTERS, include="assigned_until")
+    return show_list("tenants", "Tenants", listing, COLUMNS)
 
 
 @form_page("/tenants/new")

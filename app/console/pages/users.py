@@ -13,12 +13,13 @@ from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
-from app.console.lists import STATE, Filter, list_rows
+from app.console.lists import DATES, STATE, Filter, list_rows, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
-FILTERS = (Filter("email", "E-mail address"), STATE)
+FILTERS = (Filter("email", "E-mail address"), STATE, *DATES)
+COLUMNS = "id first_name last_name email tenant.name is_active created_at"
 PATH = "/v1/users"
 PROFILE = (
     Field("first_name", "First name"),
@@ -31,7 +32,7 @@ SUBJECT = Field("idp_user_id", "User id of the identity provider", is_required=T
 @page("/users", also_of_tenant=True)
 def list_users(tenant_id: UUID | None = None) -> Shown:
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
-    return render("users", "Users", listing=listing)
+    return show_list("users", "Users", listing, COLUMNS)
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/new")

@@ -9,13 +9,16 @@ from flask import url_for
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
-from app.console.lists import Filter, list_rows
+from app.console.lists import DATES, Filter, list_rows, show_list
 
 FILTERS = (
     Filter("status", "State", choices("pending", "succeeded", "ignored", "failed")),
     Filter("source", "Source"),
     Filter("type", "Type"),
+    *DATES,
 )
+COLUMNS = "id event_type source status attempts detail created_at processed_at"
+WAITING = "kind source organization_id user_id missing since"
 SOURCE = Field(
     "source", "Source", help="Only events of this provider. Empty: of all.", is_nullable=True
 )
@@ -24,13 +27,13 @@ PATH = "/v1/webhooks/events"
 
 @page("/webhooks")
 def list_webhooks() -> Shown:
-    return render("webhooks", "Webhooks in", listing=list_rows(PATH, FILTERS))
+    return show_list("webhooks", "Webhooks in", list_rows(PATH, FILTERS), COLUMNS)
 
 
 @page("/webhooks/waiting")
 def list_waiting() -> Shown:
     listing = list_rows("/v1/identity/waiting")
-    return render("waiting", "Waiting for a counterpart", listing=listing)
+    return show_list("waiting", "Waiting for a counterpart", listing, WAITING)
 
 
 @page("/webhooks/<uuid:event_id>")
