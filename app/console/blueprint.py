@@ -95,12 +95,11 @@ def _shared() -> dict[str, object]:
 def _signed_in_as() -> str:
     """The name or the e-mail address of who is signed in; the subject of superadmins."""
     session = access.current_session()
-    if session.principal is None or session.is_platform:
-        return session.claims.subject
-    found = find(f"/v1/users/{session.principal.actor.id}")
-    user = found.data if found else {}
-    name = f"{user.get('first_name', '')} {user.get('last_name', '')}".strip()
-    return name or user.get("email") or session.claims.subject
+    person = session.principal
+    found = find(f"/v1/users/{person.actor.id}") if person and not person.is_platform else None
+    user = found.data if found else {"first_name": "", "last_name": "", "email": ""}
+    name = f"{user['first_name']} {user['last_name']}".strip()
+    return name or user["email"] or session.claims.subject
 
 
 def _take_notice() -> access.Notice | None:

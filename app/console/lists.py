@@ -20,7 +20,6 @@ from app.core.json_text import Json, dumps_text
 
 PAGE = 50
 LINES = 10_000  # of a CSV file
-ORDERS = ("-created_at", "created_at")  # newest first, oldest first
 ID = re.compile(r"[0-9a-fA-F-]{36}|[a-z]+:.+")  # of a row, or of an actor
 
 
@@ -39,9 +38,6 @@ class Filter:
     types: str = ""
     is_rare: bool = False  # shown when asked for
 
-    def offered(self) -> Choices:
-        return self.choices() if callable(self.choices) else self.choices
-
 
 @dataclass
 class Listing:
@@ -50,7 +46,7 @@ class Listing:
     rows: list[Json] = field(default_factory=list)
     next_url: str = ""
     errors: dict[str, str] = field(default_factory=dict)  # by filter
-    found: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # names, and addresses
+    found: list[tuple[Json, str]] = field(default_factory=list)  # what a name may mean, addresses
     problem: str = ""
     zone: str = field(default_factory=lambda: request.args.get("zone", ""))
 
@@ -60,8 +56,7 @@ class Listing:
 
     @property
     def order(self) -> str:
-        given = request.args.get("order", "")
-        return given if given in ORDERS else ORDERS[0]
+        return "created_at" if request.args.get("order") == "created_at" else "-created_at"
 
     def url(self, **changes: str) -> str:
         """The address of this list with other values; empty ones are left out."""
@@ -69,6 +64,7 @@ class Listing:
         return f"{request.path}?{urlencode({name: one for name, one in values.items() if one})}"
 
 
+NAME = Filter("q", "Name or e-mail")
 STATE = Filter("is_active", "State", [("true", "active"), ("false", "inactive")])
 DATES = (
     Filter("created_after", "Created from", kind="date", is_rare=True),
@@ -106,7 +102,7 @@ def list_rows(
     listing = Listing(filters, filter_values(filters))
     cursor = request.args.get("cursor", "")
     most = LINES if _is_csv() else most
-    query = {"limit": min(most, MOST_OF_A_PAGE), **query_values(listing), **fixed}
+    query = {"limit": min(most, MOST_OF_A_PAGE), **_query_values(listing), **fixed}
     while not listing.errors:
         cursor = _read_page(listing, path, query, cursor)
         if not cursor or len(listing.rows) >= most:
@@ -120,16 +116,13 @@ def show_list(template: str, title: str, listing: Listing, columns: str, **value
         return render(template, title, listing=listing, has_csv=True, **values)
     names = columns.split()
     rows = [{name: _value(row, name) for name in names} for row in listing.rows]
-    return csv_file(as_csv(names, rows), template)
+    disposition = {"Content-Disposition": f'attachment; filename="{template}.csv"'}
+    return Response(
+        as_csv(names, rows), content_type="text/csv; charset=utf-8", headers=disposition
+    )
 
 
-def csv_file(text: str, name: str) -> Response:
-    disposition = f'attachment; filename="{name}.csv"'
-    headers = {"Content-Disposition": disposition}
-    return Response(text, content_type="text/csv; charset=utf-8", headers=headers)
-
-
-def query_values(listing: Listing) -> dict[str, object]:
+def _query_values(listing: Listing) -> dict[str, object]:
     """The filters' values as the API takes them; what cannot be read is an error of the listing."""
     values: dict[str, object] = dict(listing.values)
     for one in listing.filters:
@@ -153,7 +146,7 @@ def _moment(text: str, zone: str, *, is_end: bool) -> str:
         raise ValueError("This is not a date.") from None
     try:
         return day.replace(tzinfo=ZoneInfo(zone)).isoformat()
-    except (KeyError, ValueError, OSError):  # what ZoneInfo raises for a zone that is not known
+    except (KeyError, ValueError, OSError):  # for a zone that is not known
         return f"{day.isoformat()}Z"
 
 
@@ -163,11 +156,8 @@ def _row_id(one: Filter, text: str, listing: Listing) -> str:
     found = answer.data if answer.is_ok else []
     if len(found) == 1:
         return str(found[0]["id"])
-    listing.found[one.name] = [
-        (f"{each['title']}, {each['subtitle']}", listing.url(**{one.name: each["id"]}))
-        for each in found
-    ]
-    raise ValueError("Several have this name:" if found else "Nothing has this name.")
+    listing.found += [(each, listing.url(**{one.name: each["id"]})) for each in found]
+    raise ValueError("Several have this name." if found else "Nothing has this name.")
 
 
 def _is_csv() -> bool:

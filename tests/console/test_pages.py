@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import html
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -275,9 +275,9 @@ class TestForms:
             browser.send(f"{page}/edit", name=name, slug="acme")
         create_tenant()
 
-        link = re.search(r'href="([^"]+/audit\.csv[^"]*)"', browser.get(f"{page}/audit").text)[1]
+        link = re.search(r'href="([^"]+format=csv)"', browser.get(f"{page}/audit").text)[1]
         answer = browser.get(link)
-        none = browser.get(f"{page}/audit.csv?action=user.updated")
+        none = browser.get(f"{page}/audit?action=user.updated&format=csv")
 
         assert answer.headers["Content-Disposition"] == 'attachment; filename="audit.csv"'
         assert re.findall(r'""name"":""(\w+)""}","', answer.text) == [
@@ -592,6 +592,83 @@ class TestLists:
         assert re.findall(r">(One|Two)<", text) == ["Two"]
         assert 'name="slug" value="two"' in text
 
+    def test_are_sorted_by_the_server_where_their_address_says_so(self, signed_in):
+        for name in ("One", "Two"):
+            create_tenant(name=name)
+        browser = signed_in()
+
+        newest = browser.get("/console/tenants").text
+        link = re.search(r'<th[^>]*aria-sort="descending"><a href="([^"]+)"', newest)[1]
+        oldest = browser.get(link).text
+
+        assert re.findall(r">(One|Two)<", newest) == ["Two", "One"]
+        assert re.findall(r">(One|Two)<", oldest) == ["One", "Two"]
+        assert 'aria-sort="ascending"' in oldest
+
+    @pytest.mark.parametrize(
+        ("query", "shown"),
+        [
+            ("created_after=2026-03-01", ["Second", "First"]),
+            ("created_after=2026-03-01&zone=Asia/Tokyo", ["Second", "First"]),
+            ("created_after=2026-03-02", ["Second"]),
+            ("created_after=2026-03-02&zone=Asia/Tokyo", ["Second", "First"]),
+            ("created_before=2026-03-01", ["First"]),
+            ("created_before=2026-03-01&zone=America/New_York", ["Second", "First"]),
+            ("created_before=2026-03-01&zone=../etc/passwd", ["First"]),
+            ("created_before=2026-03-02T00:00:00Z", ["First"]),
+        ],
+    )
+    def test_are_filtered_by_days_of_the_readers_zone(self, signed_in, query, shown):
+        create_tenant(name="First", created_at=datetime(2026, 3, 1, 23, tzinfo=UTC))
+        create_tenant(name="Second", created_at=datetime(2026, 3, 2, 1, tzinfo=UTC))
+
+        text = signed_in().get(f"/console/tenants?{query}").text
+
+        assert re.findall(r">(First|Second)<", text) == shown
+
+    def test_say_that_a_date_is_none(self, signed_in):
+        for text in ("soon", "9999-12-31", "2026-13-01"):
+            answer = signed_in().get(f"/console/tenants?created_before={text}")
+
+            assert answer.status_code == 200
+            assert "This is not a date." in answer.text
+
+    def test_are_downloaded_as_csv_as_they_are_filtered(self, signed_in, world):
+        create_tenant(name='=HYPERLINK("x")', slug="formula")
+        browser = signed_in()
+
+        page = browser.get("/console/tenants?slug=formula").text
+        link = re.search(r'href="([^"]+format=csv[^"]*)"', page)[1].replace("&amp;", "&")
+        answer = browser.get(link)
+        keys = browser.get(f"/console/tenants/{world['tenant_id']}/api-keys?format=csv").text
+
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="tenants.csv"'
+        assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+        head, row = answer.text.splitlines()
+        assert head == '"id","name","slug","plan_name","assigned_until","is_active","created_at"'
+        assert '"\'=HYPERLINK(""x"")","formula","free","","true"' in row
+        assert '"Acme"' in keys.splitlines()[1]
+        assert '"users:read"' in keys.splitlines()[1]
+
+    def test_of_more_than_a_page_are_downloaded_completely(self, signed_in):
+        for _ in range(120):
+            create_tenant()
+
+        text = signed_in().get("/console/tenants?format=csv").text
+
+        assert len(text.splitlines()) == 121
+
+    def test_each_has_its_rows_as_csv(self, app, signed_in, world):
+        browser = signed_in()
+        lists = [path for path in addresses(app, world) if "format=csv" in browser.get(path).text]
+
+        answers = {path: browser.get(f"{path}?format=csv") for path in lists}
+
+        assert len(lists) > 15
+        for path, answer in answers.items():
+            assert answer.mimetype == "text/csv", path
+            assert len(answer.text.splitlines()) > 1, path
+
     def test_say_why_they_are_empty(self, browser):
         assert "There are no tenants yet." in browser.get("/console/tenants").text
         assert "Nothing matches" in browser.get("/console/tenants?slug=nobody").text
@@ -608,6 +685,54 @@ class TestLists:
         text = browser.get(f"/console/tenants/{tenant.id}/audit").text
 
         assert re.search(r'class="before">.*Acme.*class="after">.*Renamed', text, re.DOTALL)
+
+
+class TestAudit:
+    def test_finds_people_and_rows_by_their_names(self, signed_in, tenant):
+        browser = signed_in()
+        page = f"/console/tenants/{tenant.id}"
+        users = []
+        for name in ("Lovelace", "Byron"):
+            user = finding.create_user(tenant, first_name="Ada", last_name=name)
+            email = f"{name}@example.com"
+            path = f"{page}/users/{user.id}/edit"
+            browser.send(path, first_name="Ada", last_name=name, email=email)
+            users.append(user)
+        audit = f"{page}/audit"
+
+        one = browser.get(f"{audit}?target_id=lovelace").text
+        several = browser.get(f"{audit}?target_id=ada").text
+        none = browser.get(f"{audit}?actor=nobody").text
+
+        assert one.count("<summary>user") == 1
+        assert str(users[0].id) in one
+        for user in users:
+            assert f'href="{audit}?target_id={user.id}"' in several
+        assert "Nothing has this name." in none
+
+    def test_offers_the_actions_and_types_that_there_are(self, signed_in):
+        text = signed_in().get("/console/audit").text
+
+        assert '<option value="tenant.plan_assigned">' in text
+        assert '<option value="plan_preset">plan preset</option>' in text
+
+
+class TestHeader:
+    def test_names_the_product_the_environment_and_the_person(self, app, environment, tenant):
+        person = create_member(tenant, "owner", first_name="Ines", last_name="Okafor")[0]
+        settings = {**environment, "CONSOLE_NAME": "Acme admin", "ENVIRONMENT_NAME": "staging"}
+        named = create_app(settings, with_commands=False)
+        with platform_transaction():
+            secret = sessions.start(person.idp_user_id, person.idp_org_id)
+
+        page = Browser(named, secret).get("/console").text
+        unnamed = Browser(app, secret).get("/console").text
+
+        header = page.partition("<header")[2].partition("</header>")[0]
+        assert "Acme admin" in header
+        assert '<span class="badge accent">staging</span>' in header
+        assert "Ines Okafor" in header
+        assert "Control plane</a>" in unnamed
 
 
 class TestStart:
@@ -662,7 +787,7 @@ class TestStart:
         assert "Stranger" not in text
         may_read_changes = Permission.AUDIT_READ in ROLE_PERMISSIONS[role]
         assert ("Newest changes" in text) is may_read_changes
-        assert len(calls) == (4 if may_read_changes else 3)
+        assert len(calls) == (5 if may_read_changes else 4)
 
     @pytest.mark.parametrize("query", ["a", "acme"])
     def test_shows_nothing_new_beside_a_search(self, signed_in, tenant, calls, query):

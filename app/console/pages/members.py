@@ -10,12 +10,13 @@ from app.auth.permissions import TENANT, Permission, Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
-from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.lists import DATES, NAME, Filter, list_rows, show_list
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
 FILTERS = (
+    NAME,
     Filter("role", "Role", choices(*Role)),
     Filter("is_active", "State", [("true", "active"), ("false", "ended")]),
     *DATES,

@@ -19,8 +19,7 @@ FILTERS = (
     *DATES,
 )
 COLUMNS = (
-    "id bp_subscription_id tenant.name plan_name status_class bp_status per_cycle_billing_amount"
-    " billing_cycle is_free_trial start_date created_at"
+    "id bp_subscription_id tenant.name plan_name bp_status per_cycle_billing_amount start_date"
 )
 CANCELLATION = (
     Field("at_period_end", "It ends with the period that is paid for", "boolean"),

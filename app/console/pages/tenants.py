@@ -13,16 +13,17 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import CONFIRMATION, Field, Form, Inputs, choices, moment_field
-from app.console.lists import DATES, Filter, list_rows, plans, show_list
+from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import recent_changes, slug_of
 from app.core.json_text import Json
 
 FILTERS = (
-    Filter("slug", "Slug"),
+    NAME,
     Filter("plan_name", "Plan", plans),
     Filter("is_active", "State", [("true", "active"), ("false", "suspended")]),
     Filter("is_at_limit", "Limits", [("true", "used up")]),
+    Filter("slug", "Slug", is_rare=True),
     Filter("idp_org_id", "Organization id", is_rare=True),
     Filter("plan_ends_before", "Trial ends until", kind="date", is_rare=True),
     *DATES,

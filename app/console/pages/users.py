@@ -13,12 +13,12 @@ from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
-from app.console.lists import DATES, STATE, Filter, list_rows, show_list
+from app.console.lists import DATES, NAME, STATE, Filter, list_rows, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
-FILTERS = (Filter("email", "E-mail address"), STATE, *DATES)
+FILTERS = (NAME, STATE, Filter("email", "E-mail address", is_rare=True), *DATES)
 COLUMNS = "id first_name last_name email tenant.name is_active created_at"
 PATH = "/v1/users"
 PROFILE = (

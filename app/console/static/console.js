@@ -5,7 +5,7 @@
   const format = new Intl.DateTimeFormat(undefined, {
     year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit",
   });
-
+  const zone = format.resolvedOptions().timeZone;
   const utcFormat = new Intl.DateTimeFormat(undefined, { ...format.resolvedOptions(), timeZone: "UTC" });
   const utcTime = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 
@@ -44,10 +44,7 @@
     }
     results().forEach((link, place) => link.classList.toggle("first", place === 0 && words.length > 0));
     const [first] = results();
-    if (opensFirst && shown === box.value) {
-      if (first) first.click();
-      else box.form.submit();
-    }
+    if (opensFirst && shown === box.value) (first ? first.click() : box.form.submit());
   }
 
   function openPalette(text) {
@@ -59,33 +56,28 @@
     if (text) box.dispatchEvent(new Event("input"));
   }
 
-  function moveInPalette(step) {
-    const links = results();
-    const place = links.indexOf(document.activeElement) + step;
-    (place < 0 ? box : links[Math.min(place, links.length - 1)] || box).focus();
-  }
-
   function usePalette(event) {
     const isText = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      moveInPalette(event.key === "ArrowDown" ? 1 : -1);
+      const links = results();
+      const place = links.indexOf(document.activeElement) + (event.key === "ArrowDown" ? 1 : -1);
+      (place < 0 ? box : links[Math.min(place, links.length - 1)] || box).focus();
     } else if (event.key === "Enter" && event.target === box) {
       event.preventDefault();
       opensFirst = box.value.trim() !== "";
       const action = palette.querySelector("#actions li:not([hidden]) a.first");
       if (action) action.click();
       else suggest();
-    } else if (isText && event.target.matches(".results a")) {
-      box.focus();
-    }
+    } else if (event.key === "Escape") palette.close();
+    else if (isText && event.target.matches(".results a")) box.focus();
   }
 
   if (palette) {
     const find = document.getElementById("find");
-    const begin = () => { openPalette(find.value); find.value = find.defaultValue; };
-    find.addEventListener("click", begin);
-    find.addEventListener("input", begin);
+    for (const name of ["click", "input"]) {
+      find.addEventListener(name, () => { openPalette(find.value); find.value = find.defaultValue; });
+    }
     box.addEventListener("input", () => { opensFirst = false; suggest(); });
     box.addEventListener("htmx:beforeRequest", () => { asked = box.value; });
     palette.addEventListener("htmx:afterSettle", () => { shown = asked; suggest(); });
@@ -119,16 +111,12 @@
   // Tables: for narrow screens each cell has its column's label. A column's button sorts the rows shown.
   const collator = new Intl.Collator(undefined, { numeric: true });
 
-  function sortKey(row, place) {
-    const cell = row.cells[place];
-    return (cell.querySelector("time")?.dateTime || cell.textContent).trim().replaceAll(",", "");
-  }
-
   function sortRows(head) {
     const body = head.closest("table").tBodies[0];
     const sign = head.ariaSort === "descending" ? -1 : 1;
-    const compare = (one, other) => sign * collator.compare(sortKey(one, head.cellIndex), sortKey(other, head.cellIndex));
-    body.append(...[...body.rows].sort(compare));
+    const key = ({ cells: { [head.cellIndex]: cell } }) =>
+      (cell.querySelector("time")?.dateTime || cell.textContent).trim().replaceAll(",", "");
+    body.append(...[...body.rows].sort((one, other) => sign * collator.compare(key(one), key(other))));
   }
 
   function addSortButton(head) {
@@ -164,7 +152,6 @@
     const sent = Object.assign(document.createElement("input"), { type: "hidden", name: input.name });
     const words = document.createElement("output");
     const help = document.getElementById(`${input.id}-help`);
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     if (help) help.textContent = help.textContent.replace("In UTC.", `In your time zone (${zone}).`);
     input.removeAttribute("name");
     input.after(sent, words);
@@ -267,9 +254,7 @@
     text.after(button);
   }
   document.querySelectorAll("input[type=datetime-local]").forEach(useReadersZone);
-  for (const zone of document.querySelectorAll("input[name=zone]")) {
-    zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  }
+  for (const input of document.querySelectorAll("input[name=zone]")) input.value = zone;
   for (const input of document.querySelectorAll("[data-expected]")) guardConfirmation(input);
   const wrong = document.querySelector("[aria-invalid=true]");
   if (wrong) wrong.focus();
