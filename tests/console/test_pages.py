@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import html
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -343,6 +344,21 @@ class TestForms:
             "SELECT flag_key, flag_value FROM feature_overrides ORDER BY flag_key"
         )
         assert found == [("beta", True), ("limits", {"a": [2]})]
+
+    def test_an_override_has_a_reason_which_a_setting_requires(
+        self, app, tenant, browser, monkeypatch
+    ):
+        settings = replace(app.extensions["config"], override_reason_required=True)
+        monkeypatch.setitem(app.extensions, "config", settings)
+        create_preset("free", beta=False)
+        page = f"/console/tenants/{tenant.id}/flags/beta"
+
+        refused = browser.send(f"{page}/override", flag_value="true")
+        granted = browser.send(f"{page}/override", flag_value="true", reason="Pilot of ours")
+
+        assert (refused.status_code, granted.status_code) == (422, 303)
+        assert "Pilot of ours" in browser.get(page).text
+        assert "Pilot of ours" in browser.get(f"{page}/override").text
 
     def test_a_change_reads_only_what_it_needs(self, world, calls, browser):
         tenant = f"/console/tenants/{world['tenant_id']}"

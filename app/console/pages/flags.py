@@ -10,6 +10,7 @@ from uuid import UUID
 from flask import request
 from werkzeug.exceptions import NotFound
 
+from app.config import current_config
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
@@ -20,7 +21,7 @@ from app.core.json_text import Json
 
 FLAGS = "/v1/billing/flags"
 OVERRIDES = f"{FLAGS}/overrides"
-PLATFORM_KEYS = "expires_at,carry_over"
+FURTHER_KEYS = "expires_at,carry_over,reason"
 EXPIRY = moment_field("expires_at", "Ends at", "it does not end by itself")
 CARRY_OVER = Field(
     "carry_over",
@@ -87,7 +88,7 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
     flag = _flag(tenant_id, key)
     explained = api.find(f"{FLAGS}/{quote(key, safe='')}/explain", tenant_id=tenant_id)
     path = f"{OVERRIDES}/{flag['override_id']}" if flag["override_id"] else ""
-    override = api.find(path, include=f"{PLATFORM_KEYS},created_by,preset") if path else None
+    override = api.find(path, include=f"{FURTHER_KEYS},created_by,preset") if path else None
     usage = None
     if flag["type"] == "limit":
         usage = api.find("/v1/usage", tenant_id=tenant_id, feature=key, limit=PERIODS)
@@ -107,7 +108,7 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/flags/<key>/override")
 def change_override(tenant_id: UUID, key: str) -> Shown:
     flag = _flag(tenant_id, key)
-    fields = (value_field(flag["type"]), *(PLATFORMS if current_session().is_platform else ()))
+    fields = _fields(flag)
     if flag["override_id"] is None:
         form = Form(
             f"Grant an override of {key}",
@@ -127,7 +128,7 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
     path = f"{OVERRIDES}/{flag['override_id']}"
     form = Form(f"Change the override of {key}", fields, row=path)
     if request.method != "POST":
-        form.values = api.get(path, include=PLATFORM_KEYS).data
+        form.values = api.get(path, include=FURTHER_KEYS).data
     return form.send("PATCH", done="The override was changed.", undo="override")
 
 
@@ -145,11 +146,23 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
         submit="End the override",
         is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
-        undone_by=(value_field(flag["type"]), *PLATFORMS),
+        undone_by=_fields(flag),
     )
     if request.method != "POST":
-        form.values = api.get(path, include=PLATFORM_KEYS).data
+        form.values = api.get(path, include=FURTHER_KEYS).data
     return form.send("DELETE", done="The override has ended.", undo="override")
+
+
+def _fields(flag: Json) -> tuple[Field, ...]:
+    """The inputs of an override of a flag."""
+    reason = Field(
+        "reason",
+        "Reason",
+        help="Why this tenant has another value. Its owners and admins can read it.",
+        is_required=current_config().override_reason_required,
+    )
+    platforms = PLATFORMS if current_session().is_platform else ()
+    return value_field(flag["type"]), *platforms, reason
 
 
 def _flag(tenant_id: UUID, key: str) -> Json:
