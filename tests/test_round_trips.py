@@ -31,7 +31,8 @@ READ = 3
 CHANGE = 6
 RECEIPT = 3
 
-SEVERAL_STATEMENTS = {"GET /v1/operations/findings"}  # one for each check
+# One for each check, and for each number.
+SEVERAL_STATEMENTS = {"GET /v1/operations/findings", "GET /v1/operations/work"}
 
 CREDENTIALS = ["owner", "tenant's key", "platform token", "platform key"]
 

@@ -20,11 +20,10 @@ from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
 from app.memberships import directories, owners, seats
 from app.memberships.models import Membership
-from app.search.filters import matching
+from app.search.filters import take_q
 from app.search.models import EntityType
 from app.users.models import User
 
-OF_USER = ("memberships.tenant_id", "memberships.user_id")
 LOCKED_OWNERS = owners.locked_owners_of(Membership)
 HAS_MAPPED_ROLE = directories.has_mapped_role(Membership.tenant_id, Membership.user_id)
 SEAT_LIMIT = case(
@@ -65,8 +64,7 @@ def list_memberships(
 
     ``q`` has words of the user, see :mod:`app.search.filters`.
     """
-    query = str(equal.pop("q", ""))
-    found = [matching(query, EntityType.USER, *OF_USER)] if query else []
+    found = take_q(equal, EntityType.USER, "memberships.tenant_id, memberships.user_id", tenant_id)
     return paginate(Membership, paging, *found, equal=equal, tenant_id=tenant_id, has_one_plan=True)
 
 

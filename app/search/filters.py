@@ -1,50 +1,53 @@
-"""``?q=`` of lists: the rows that have a word with each of the given beginnings."""
+"""``?q=`` of lists: the rows with a term that begins so, of the first :data:`MOST` terms."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
+from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, text
 
 from app.core.db.list_conditions import Condition
+from app.core.db.tenancy import current_scope
 from app.core.errors import Invalid, value_error
 from app.search.candidates import AFTER_ALL
 from app.search.models import EntityType
 from app.search.terms import MAX_TERM, fold
 
 MIN_QUERY, MAX_QUERY = 2, 255  # characters of a query; the first also of the folded one
-MAX_WORDS = 5
+MOST = 2_000
 
 
-def words_of(query: str) -> list[str]:
-    """The folded words of a query, without repeats.
-
-    Raises Invalid if all together have fewer than :data:`MIN_QUERY` characters.
-    """
-    if len(fold(query)) < MIN_QUERY:
+def phrase_of(query: str) -> str:
+    """The folded query; raises Invalid for fewer than :data:`MIN_QUERY` characters."""
+    phrase = fold(query)[:MAX_TERM]
+    if len(phrase) < MIN_QUERY:
         reason = f"a search needs at least {MIN_QUERY} letters or digits"
         raise Invalid(value_error(["query", "q"], reason, query))
-    return [word[:MAX_TERM] for word in dict.fromkeys(map(fold, query.split())) if word]
+    return phrase
 
 
-def matching(query: str, entity_type: EntityType, tenant_id: str, entity_id: str) -> Condition:
-    """The condition that the search finds the row by each word, the first :data:`MAX_WORDS`.
+def take_q(
+    filters: dict[str, Any], type_: EntityType, keys: str, tenant_id: UUID | None = None
+) -> list[Condition]:
+    """The condition of ``q``, which is taken out of the filters; none without it.
 
-    ``tenant_id`` and ``entity_id`` name the columns with the ids of what is searched. Raises Invalid
-    as :func:`words_of`.
+    ``keys`` are the columns with the ids of the tenant and of what is found. Raises Invalid as
+    :func:`phrase_of`.
     """
-    words = words_of(query)[:MAX_WORDS]
-    values = {f"low_{place}": word for place, word in enumerate(words)}
-    values |= {f"high_{place}": word + AFTER_ALL for place, word in enumerate(words)}
-    return Condition(_clause(entity_type, tenant_id, entity_id, len(words)), values)
+    if "q" not in filters:
+        return []
+    phrase = phrase_of(filters.pop("q"))
+    values: dict[str, object] = {"low": phrase, "high": phrase + AFTER_ALL}
+    if tenant_id := tenant_id or current_scope().tenant_id:
+        values["of_tenant"] = tenant_id
+    return [Condition(_clause(type_, keys, of_tenant=tenant_id is not None), values)]
 
 
 @cache
-def _clause(type_: EntityType, tenant_id: str, entity_id: str, words: int) -> ColumnElement[bool]:
-    found = (
-        f"EXISTS (SELECT FROM search_terms WHERE entity_type = '{type_}'"
-        f" AND search_terms.tenant_id = {tenant_id} AND entity_id = {entity_id}"
-        f" AND term >= :low_{place} AND term < :high_{place})"
-        for place in range(words)
-    )
-    return and_(*map(text, found))
+def _clause(type_: EntityType, keys: str, *, of_tenant: bool) -> ColumnElement[bool]:
+    tenant = " AND tenant_id = CAST(:of_tenant AS uuid)" if of_tenant else ""
+    terms = f"WHERE entity_type = '{type_}' AND term >= :low AND term < :high{tenant}"
+    first = f"FROM search_terms {terms} ORDER BY term, tenant_id, entity_id LIMIT {MOST}"
+    return and_(text(f"({keys}) IN (SELECT tenant_id, entity_id {first})"))

@@ -13,8 +13,8 @@ from app.search.service import DEFAULT_LIMIT, MAX_LIMIT
 from app.search.sources import FIELD_NAMES
 
 BY_WORDS = {
-    "description": "Only rows that the search finds: each word, of the first five, begins a word of"
-    " a name or an address, or an id.",
+    "description": "Only rows with these words in a name, an address or an id, which may end early:"
+    " `ada lo` finds Ada Lovelace. Of very many matches only the first in the alphabet.",
     "examples": ["ada"],
 }
 """The description of ``q`` of a list."""

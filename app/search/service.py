@@ -9,7 +9,7 @@ from uuid import UUID
 
 from app.core.db.tenancy import current_scope
 from app.search import candidates
-from app.search.filters import words_of
+from app.search.filters import phrase_of
 from app.search.models import EntityType
 from app.search.sources import SOURCES
 from app.search.terms import MAX_TERM, fold
@@ -28,9 +28,9 @@ def search(
     """The rows that match every word of ``query``, best first (see :func:`candidates.read`).
 
     Words that stand together in the query may stand apart in the row, also in several fields.
-    Raises Invalid as :func:`words_of`.
+    Raises Invalid as :func:`phrase_of`.
     """
-    words = words_of(query)
+    phrase = phrase_of(query)
     shown = tenant_id or current_scope().tenant_id
     wanted = [
         one
@@ -39,7 +39,7 @@ def search(
     ]
     if not wanted:
         return []
-    phrase = fold(query)[:MAX_TERM]
+    words = [word[:MAX_TERM] for word in dict.fromkeys(map(fold, query.split())) if word]
     scanned = sorted(words, key=len, reverse=True)[:MAX_SCANNED] if words != [phrase] else []
     found = candidates.read(
         wanted, phrase, scanned, tenant_id=shown, limit=candidates.CANDIDATES if scanned else limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import bindparam
+from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from app.audit.service import add_event
@@ -13,8 +13,15 @@ from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.errors import NotFound
 from app.tenants.models import Tenant, TenantNotes
 
+FIND = Statement(
+    "tenant_notes.find",
+    select(Tenant.id, TenantNotes)
+    .outerjoin(TenantNotes, TenantNotes.tenant_id == Tenant.id)
+    .where(Tenant.id == bindparam("id")),
+)
 _table = TenantNotes.__table__
 _row = insert(_table).values({c.name: bindparam(c.name, type_=c.type) for c in _table.columns})
 SAVE = Statement(
@@ -28,7 +35,11 @@ SAVE = Statement(
 
 def get_notes(tenant_id: UUID | str) -> TenantNotes:
     """The notes on a tenant; empty, with version 0, where there are none. Raises NotFound."""
-    return _find(queries.get_row(Tenant, tenant_id).id)
+    found = FIND.first(id=queries.parse_id(tenant_id, Tenant))
+    if found is None:
+        raise NotFound.of(Tenant)
+    notes: TenantNotes = found.TenantNotes
+    return TenantNotes._make((found.id, 0, None, None, "")) if notes.version is None else notes
 
 
 def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
@@ -37,7 +48,7 @@ def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
     The audit row is the platform's. It does not contain the text, because it outlives the tenant.
     """
     tenant, _ = queries.lock_with(Tenant, tenant_id)
-    known = _find(tenant.id)
+    known = get_notes(tenant.id)
     queries.check_precondition(known)
     if known.text == text:
         return known
@@ -52,8 +63,3 @@ def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
         actor=actor,
     )
     return notes
-
-
-def _find(tenant_id: UUID) -> TenantNotes:
-    known = queries.find_row(TenantNotes, tenant_id=tenant_id)
-    return known or TenantNotes._make((tenant_id, 0, None, None, ""))

@@ -23,7 +23,7 @@ from app.custom_fields.search_index import query as search
 from app.custom_fields.search_index import writer
 from app.memberships import directories, owners, seats
 from app.search import writer as terms
-from app.search.filters import matching
+from app.search.filters import take_q
 from app.search.models import EntityType
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
@@ -61,17 +61,15 @@ def list_users(
     compared without case. ``meta_data`` filters by searchable custom fields (see
     :mod:`app.custom_fields.search_index.query`) and needs a tenant: it raises Invalid without one.
     """
-    equal = {name: value for name, value in filters.items() if name not in ("email", "q")}
+    equal = {name: value for name, value in filters.items() if name != "email"}
     equal |= with_key(filters)
-    found = []
-    if "q" in filters:
-        found = [matching(str(filters["q"]), EntityType.USER, "users.tenant_id", "users.id")]
+    conditions = take_q(equal, EntityType.USER, "users.tenant_id, users.id", tenant_id)
     if meta_data:
         tenant_id = tenant_id or current_scope().tenant_id
         if tenant_id is None:
             raise Invalid(error(["query", "tenant_id"], "missing", "Field required"))
-        found.append(search.among(tenant_id, USER.entity_type, meta_data, User.id))
-    return paginate(User, paging, *found, equal=equal, tenant_id=tenant_id, has_one_plan=True)
+        conditions.append(search.among(tenant_id, USER.entity_type, meta_data, User.id))
+    return paginate(User, paging, *conditions, equal=equal, tenant_id=tenant_id, has_one_plan=True)
 
 
 def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> User:
