@@ -56,10 +56,6 @@ def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
     SAVE.execute(**notes._asdict())
     change = Change({"characters": len(known.text)}, {"characters": len(text)})
     add_event(
-        "tenant.notes_changed",
-        target_id=str(tenant.id),
-        tenant_id=None,
-        change=change,
-        actor=actor,
+        "tenant.notes_changed", target_id=str(tenant.id), tenant_id=None, change=change, actor=actor
     )
     return notes

@@ -113,7 +113,7 @@ def insert(
         record_creation("tenant.created", tenant, actor=actor, into=w)
         terms.add(EntityType.TENANT, tenant, into=w)
         if trial:
-            starting.start_trial(tenant.id, trial, into=w)
+            starting.start_trial(tenant, trial, into=w)
     return tenant
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import bindparam, select
 
-from app.audit.service import add_event
+from app.audit.service import record
 from app.config import current_config
 from app.core.actors import SYSTEM_JOB
 from app.core.clock import utcnow
@@ -17,6 +16,7 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes
 from app.plans.models import PlanAssignment, PlanPreset
+from app.tenants.models import Tenant
 
 log = logging.getLogger(__name__)
 
@@ -44,15 +44,8 @@ def find_trial() -> dict[str, Any] | None:
     return {"plan_name": plan_name, "until": until, "reason": "new tenant"}
 
 
-def start_trial(tenant_id: UUID, trial: dict[str, Any], *, into: Writes) -> None:
+def start_trial(tenant: Tenant, trial: dict[str, Any], *, into: Writes) -> None:
     """Assign the plan to a tenant that the same block inserts with it as its ``plan_name``."""
     next_plan = {"next_plan_name": current_config().default_plan, "created_by": SYSTEM_JOB.id}
-    into.insert(PlanAssignment, {"tenant_id": tenant_id, **trial, **next_plan})
-    add_event(
-        "tenant.plan_assigned",
-        target_id=str(tenant_id),
-        tenant_id=tenant_id,
-        change=Change({}, trial),
-        actor=SYSTEM_JOB,
-        into=into,
-    )
+    into.insert(PlanAssignment, {"tenant_id": tenant.id, **trial, **next_plan})
+    record("tenant.plan_assigned", tenant, Change({}, trial), actor=SYSTEM_JOB, into=into)

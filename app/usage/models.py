@@ -26,11 +26,7 @@ class UsageCounter(Model):
     __tablename__ = "usage_counters"
     __table_args__ = (
         Index(None, "period_end", postgresql_where=text("period_end IS NOT NULL")),
-        Index(
-            "ix_usage_counters_reached",
-            "period_end",
-            postgresql_where=text("announced >= 100"),
-        ),
+        Index("ix_usage_counters_reached", "period_end", postgresql_where=text("announced >= 100")),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
