@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import TypeAlias
+from urllib.parse import urlencode
 
 import psycopg2
 from flask import Blueprint, Response, g, make_response, render_template, request, url_for
@@ -31,6 +32,8 @@ console.after_request(access.add_headers)
 Shown: TypeAlias = str | tuple[str, int] | AnyResponse  # what a page's view returns
 
 TENANT = "/tenants/<uuid:tenant_id>"
+MOST_QUESTIONS = 30  # of a page that follows something
+LONGEST_DELAY = 30  # seconds between them
 MESSAGES = {
     401: "You are no longer signed in.",
     403: "Your role does not allow this.",
@@ -89,6 +92,9 @@ def _shared() -> dict[str, object]:
         "moment": words.moment,
         "pretty": words.pretty,
         "differences": words.differences,
+        "is_fragment": "HX-Request" in request.headers
+        and "HX-History-Restore-Request" not in request.headers,
+        "next_question": _next_question,
     }
 
 
@@ -100,6 +106,15 @@ def _signed_in_as() -> str:
     user = found.data if found else {"first_name": "", "last_name": "", "email": ""}
     name = f"{user['first_name']} {user['last_name']}".strip()
     return name or user["email"] or session.claims.subject
+
+
+def _next_question() -> tuple[str, int] | None:
+    """Where a page that follows something asks again, and in how many seconds; None: no more."""
+    asked = request.args.get("asked", 0, int)
+    if not 0 <= asked < MOST_QUESTIONS:
+        return None
+    query = urlencode({**request.args, "asked": asked + 1})
+    return f"{request.path}?{query}", min(2 ** (asked // 2), LONGEST_DELAY)
 
 
 def _take_notice() -> access.Notice | None:

@@ -131,9 +131,9 @@ class Form:
     row: str = ""
     values: Values = field(default_factory=dict)  # they take precedence over those of the row
     version: str = ""  # the ETag of what is shown
-    submit: str = "Save"
+    submit: str = ""  # by default Save, or without fields the title's first word
     intro: str | Callable[[], str] = ""  # a function is called where it is shown
-    is_dangerous: bool = False
+    is_dangerous: bool = False  # whatever needs a confirmation is
     confirmation: str | Callable[[], str] = ""  # what has to be typed
     back: str = ""  # where Cancel leads; by default to the page above, from /x/edit to /x
     can_preview: bool = False
@@ -149,6 +149,8 @@ class Form:
 
     def __post_init__(self) -> None:
         self.back = self.back or request.path.rpartition("/")[0]
+        self.submit = self.submit or ("Save" if self.fields else self.title.partition(" ")[0])
+        self.is_dangerous = self.is_dangerous or bool(self.confirmation)
 
     def send(
         self,

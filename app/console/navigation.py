@@ -97,6 +97,7 @@ PARTS = {
     "api_key": "list_api_keys",
     "webhook": "list_webhooks",
     "waiting": "list_webhooks",
+    "event": "list_endpoints",
     "suppression": "list_suppressions",
     "tenant": "show_tenant",
 }

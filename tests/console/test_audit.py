@@ -102,6 +102,7 @@ ACTIONS: dict[str, Action] = {
     "erase_user": Action({"form_confirmation": "member@example.com"}),
     "export_user": Action(),
     "order_fields": Action(),
+    "recover_endpoint": Action(),
     "remove_plan_flag": Action({"form_confirmation": "theme"}, is_platforms=True),
     "remove_suppression": Action(
         {"form_confirmation": "ada@example.com"},

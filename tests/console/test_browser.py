@@ -451,6 +451,24 @@ class TestScripts:
         page.wait_for_selector(".badge >> text=ready")
         assert page.locator("[hx-trigger='every 2s']").count() == 0
 
+    def test_what_comes_of_a_replay_and_of_a_delivery_is_shown_without_loading(self, visit, world):
+        browser, page_of = visit(), f"/console/tenants/{world['tenant_id']}/endpoints"
+        page = browser.page
+        browser.open(f"/console/webhooks/{world['event_id']}/replay")
+        page.click("main button")
+        page.wait_for_selector("text=Waits for attempt 1, replayed once")
+        database.execute("UPDATE webhook_events SET status = 'failed', attempts = 1, detail = 'No'")
+        page.wait_for_selector("text=Failed after 1 attempt, replayed once")
+
+        browser.open(f"{page_of}/{world['endpoint_id']}")
+        page.click("text=Deliver all that wait or failed now")
+        page.wait_for_selector("#rows .badge >> text=pending")
+        database.execute(
+            "UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL"
+        )
+        page.wait_for_selector("#rows .badge >> text=succeeded")
+        expect(page.locator("#follow")).to_be_empty()
+
     def test_another_site_cannot_frame_the_console(self, chromium, base_url):
         page = chromium.new_page()
         page.goto(base_url.replace("127.0.0.1", "localhost") + "/healthz")

@@ -564,6 +564,85 @@ class TestUndo:
         assert database.query("SELECT name FROM tenants") == [("Second",)]
 
 
+class TestDeliveries:
+    """What support does for a customer whose receiver has failed."""
+
+    @pytest.fixture
+    def page(self, api, signed_in, world):
+        signed_in().send(
+            f"/console/tenants/{world['tenant_id']}/users/new", idp_user_id="u", email="u@a.example"
+        )
+        database.execute(
+            "UPDATE webhook_endpoint_states SET failing_since = now() - interval '1 h'"
+        )
+        api.sequence()
+        event = database.query("SELECT id FROM events")[0].id
+        database.execute(
+            "UPDATE webhook_deliveries SET status = 'pending', attempts = 3, response_code = 503,"
+            " response_body = :body, event_id = :event, next_attempt_at = now() + interval '2 h'",
+            body=f"Down for <b>maintenance</b> {ATTACK}",
+            event=event,
+        )
+        return f"/console/tenants/{world['tenant_id']}/endpoints/{world['endpoint_id']}"
+
+    def test_of_a_failing_endpoint_say_what_it_answers(self, signed_in, page):
+        browser = signed_in()
+
+        listed = browser.get(page.rpartition("/")[0]).text
+        shown = browser.get(page).text
+        event = re.search(r'td class="main"><a href="([^"]+/events/evt_[^"]+)"', shown)[1]
+
+        assert ">failing since <time" in listed
+        assert ">failing since <time" in shown
+        assert "waits for a retry" in shown
+        assert "503" in shown
+        assert "Down for &lt;b&gt;maintenance" in shown
+        assert "<script>alert" not in shown
+        assert "<h2>Data</h2>" in browser.get(event).text
+
+    def test_that_wait_or_failed_are_made_now_by_one_press(self, signed_in, world, page):
+        browser = signed_in(world["user"])
+        action = re.search(
+            r'method="post" class="actions" action="([^"]+)"', browser.get(page).text
+        )
+
+        answer = browser.post(action[1])
+
+        assert answer.location == page
+        assert "Delivered again: 1." in browser.get(page).text
+        found = database.query("SELECT attempts, next_attempt_at <= now() FROM webhook_deliveries")
+        assert (0, True) in found
+
+    def test_that_will_be_made_now_are_followed_and_others_are_not(self, signed_in, world, page):
+        browser = signed_in(world["user"])
+        later = browser.get(page).text
+        browser.post(f"{page}/recover")
+
+        first = browser.get(page).text
+        question = re.search(r'hx-get="([^"]+)" hx-trigger="load delay:(\d+)s"', first)
+        asked = browser.get(question[1], headers={"HX-Request": "true"})
+        last = browser.get(f"{page}?asked=30")
+
+        assert "hx-trigger" not in later.partition('id="follow"')[2].partition(">")[0]
+        assert "asked=2" in asked.text.partition('id="follow"')[2].partition(">")[0]
+        assert "<nav" not in asked.text
+        assert "Underway" not in last.text
+
+    def test_of_events_say_in_words_what_came_of_them(self, signed_in, world):
+        browser, page = signed_in(), f"/console/webhooks/{world['event_id']}"
+        browser.send(f"{page}/replay")
+        waiting = browser.get(page).text
+        database.execute("UPDATE webhook_events SET status = 'succeeded', attempts = 2")
+
+        assert "Waits for attempt 1, replayed once" in waiting
+        assert "Applied after 2 attempts, replayed once" in browser.get(page).text
+
+    def test_that_fail_are_linked_from_what_the_checks_find(self, signed_in, page):
+        text = signed_in().get("/console/operations").text
+
+        assert 'href="/console/endpoints?is_failing=true">Show these webhook endpoints<' in text
+
+
 class TestSetup:
     @pytest.mark.parametrize("provider", DirectoryProvider)
     def test_of_each_directory_says_what_to_paste(self, signed_in, tenant, provider):

@@ -56,8 +56,6 @@ def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Shown:
         f"Revoke the key {key['name']}",
         row=path,
         intro="The next request with this key is refused. This cannot be undone.",
-        submit="Revoke",
-        is_dangerous=True,
         confirmation=key["prefix"],
         back=url_for("console.list_api_keys", tenant_id=tenant_id),
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from app.console import api
 from app.console.blueprint import Shown, render
+from app.core.clock import utcnow
 from app.core.json_text import Json
 
 RECENT = 10
+SOON = timedelta(seconds=20)
 
 
 def slug_of(tenant_id: UUID) -> str:
@@ -31,6 +35,13 @@ def recent_changes(*, tenants: bool = False, **filters: object) -> Json:
 def recent_history(path: str) -> Json:
     """The last changes of the row at ``path``, as :func:`recent_changes`."""
     return recent_changes(target_id=path.rpartition("/")[2])
+
+
+def are_underway(rows: Iterable[Json]) -> bool:
+    """Whether one of the rows is being sent or applied now, so that the page follows it."""
+    latest = utcnow() + SOON
+    dues = [one["next_attempt_at"] for one in rows if one["status"] in ("pending", "sending")]
+    return any(due and datetime.fromisoformat(due) < latest for due in dues)
 
 
 def secret_page(

@@ -95,7 +95,6 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
         "Archive the custom field",
         row=f"{PATH}/{field_id}",
         intro="Its values are not checked or searched any more. They remain stored.",
-        submit="Archive",
         is_dangerous=True,
     )
     return form.send("POST", "/archive", done="The custom field is archived.", undo="restore")
@@ -107,7 +106,6 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
         "Restore the custom field",
         row=f"{PATH}/{field_id}",
         intro="New values are checked again. Where the field is searchable, its index is built.",
-        submit="Restore",
     )
     done = "The custom field is active again."
     return form.send("POST", "/restore", body={"confirm": True}, done=done, undo="archive")
@@ -121,8 +119,6 @@ def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
         row=path,
         intro="Its definition and its index are deleted. The values remain in meta_data, without"
         " a label. This cannot be undone.",
-        submit="Delete",
-        is_dangerous=True,
         confirmation=api.get_once(path).data["field_key"],
     )
     return form.send("DELETE", done="The custom field was deleted.", to=_list(tenant_id))

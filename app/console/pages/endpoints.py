@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from urllib.parse import quote
 from uuid import UUID
 
 from flask import url_for
 
 from app.console import api
 from app.console.access import current_session
-from app.console.blueprint import Shown, form_page, page
-from app.console.forms import Field, Form, Lines, choices
+from app.console.blueprint import Shown, form_page, page, render
+from app.console.forms import Field, Form, Lines, choices, moment_field
 from app.console.lists import DATES, Filter, list_rows, show_list
-from app.console.pages.common import recent_history, secret_page, slug_of
+from app.console.pages.common import are_underway, recent_history, secret_page, slug_of
 from app.core.errors import Conflict
 
 PATH = "/v1/webhook-endpoints"
@@ -37,11 +38,13 @@ CHANGEABLE = (
 )
 ACTIVE = Field("is_active", "Events are delivered", "boolean")
 EVENT = Field("type", "Event", is_required=True)
+SINCE = moment_field("since", "Since", "of the last 90 days")
+LONG_AGO = "2000-01-01T00:00:00Z"
 
 
 @page("/endpoints", also_of_tenant=True)
 def list_endpoints(tenant_id: UUID | None = None) -> Shown:
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
+    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,failing_since")
     return show_list("endpoints", "Events out", listing, COLUMNS, tenant_id=tenant_id)
 
 
@@ -68,15 +71,50 @@ def create_endpoint(tenant_id: UUID | None = None) -> Shown:
 @page("/endpoints/<uuid:endpoint_id>", also_of_tenant=True)
 def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     path = f"{PATH}/{endpoint_id}"
+    listing = list_rows(f"{path}/deliveries", DELIVERIES)
     return show_list(
         "endpoint",
         "Endpoint",
-        list_rows(f"{path}/deliveries", DELIVERIES),
+        listing,
         DELIVERY,
         tenant_id=tenant_id,
-        endpoint=api.get(path).data,
+        endpoint=api.get(path, include="failing_since").data,
+        is_underway=are_underway(listing.rows),
         history=recent_history(path),
     )
+
+
+@page("/events/<event_id>", also_of_tenant=True)
+def show_event(event_id: str, tenant_id: UUID | None = None) -> Shown:
+    """Show what an event says; one that was a test, or is too old, is not stored."""
+    found = api.find(f"/v1/events/{quote(event_id, safe='')}")
+    event = found and found.data
+    return render("event", event["type"] if event else "Event", event=event)
+
+
+@form_page("/endpoints/<uuid:endpoint_id>/recover", also_of_tenant=True)
+def recover_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
+    """Deliver again what an endpoint has missed; its page sends the form without a time."""
+    form = Form(
+        "Deliver all that wait or failed now",
+        (SINCE,),
+        row=f"{PATH}/{endpoint_id}",
+        intro="Deliveries that failed or wait for another attempt are made now, and events that"
+        " came while the endpoint was not active are delivered too.",
+        submit="Deliver now",
+    )
+    return form.send(
+        "POST",
+        "/recover",
+        body=lambda values: {"since": values["since"] or LONG_AGO},
+        done=_recovered,
+    )
+
+
+def _recovered(answer: api.Answer) -> str:
+    resent, missed = answer.data["resent"], answer.data["missed"]
+    more = "" if answer.data["is_complete"] else " There are more: press again."
+    return f"Delivered again: {resent:,}. Delivered for the first time: {missed:,}.{more}"
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/edit", also_of_tenant=True)
@@ -104,7 +142,6 @@ def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         "Replace the secret",
         row=f"{PATH}/{endpoint_id}",
         intro="The old secret also signs for 24 hours.",
-        submit="Replace",
     )
     return form.send("POST", "/rotate", body={}, show=partial(_secret, tenant_id))
 
@@ -115,8 +152,6 @@ def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         "Delete the endpoint",
         row=f"{PATH}/{endpoint_id}",
         intro="Nothing is delivered to this address any more.",
-        submit="Delete",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id) if tenant_id else "platform",
     )
     return form.send("DELETE", done="The endpoint was deleted.", to=_list(tenant_id))

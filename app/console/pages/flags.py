@@ -143,8 +143,6 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
         f"End the override of {key}",
         row=path,
         intro=f"The plan's value applies again: {json.dumps(flag['preset_value'])}.",
-        submit="End the override",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
         undone_by=_fields(flag),
     )

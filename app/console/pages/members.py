@@ -73,7 +73,6 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         "End the membership",
         row=f"{PATH}/{membership_id}",
         intro="The person cannot use this tenant until the membership is activated again.",
-        submit="End the membership",
         is_dangerous=True,
     )
     query = {"is_active": False}
@@ -88,7 +87,6 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         "Activate the membership",
         row=f"{PATH}/{membership_id}",
         intro="The person can use this tenant again, with the role that the membership has.",
-        submit="Activate",
     )
     query = {"is_active": True}
     return form.send("PATCH", "/active", query=query, done="The membership is active.", undo="end")

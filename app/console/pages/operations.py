@@ -8,6 +8,13 @@ from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, page, render
 
+# A check -> the list of what it finds, and its filter.
+LISTS: dict[str, tuple[str, dict[str, str]]] = {
+    "webhook endpoints": ("list_endpoints", {"is_failing": "true"}),
+    "limits": ("list_tenants", {"is_at_limit": "true"}),
+    "plans": ("list_plans", {}),
+}
+
 
 @page("/operations")
 def show_operations() -> Shown:
@@ -21,5 +28,6 @@ def show_operations() -> Shown:
         "Operations",
         ready=api.call("GET", "/readyz").body,
         queues=queues.data if queues.is_ok else None,
+        lists=LISTS,
         findings=sorted(findings, key=lambda one: (one["ok"], not one["fix"])),
     )

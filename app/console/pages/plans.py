@@ -94,8 +94,6 @@ def delete_plan(plan_id: UUID) -> Shown:
         "Delete the plan",
         row=path,
         intro="A plan can be deleted if no tenant, override or subscription that has not ended uses it.",
-        submit="Delete the plan",
-        is_dangerous=True,
         confirmation=api.get_once(path).data["name"],
     )
     return form.send("DELETE", done="The plan was deleted.", to=url_for("console.list_plans"))
@@ -131,8 +129,6 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
         f"Remove {key}",
         row=path,
         intro=f"No tenant of the plan {found.data['name']} has the flag any more.",
-        submit="Remove",
-        is_dangerous=True,
         confirmation=key,
         back=_page(plan_id),
         template=TEMPLATE,

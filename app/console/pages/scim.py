@@ -88,7 +88,6 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         "Replace the token",
         row=f"{PATH}/{connection_id}",
         intro="The old token stays valid for 24 hours.",
-        submit="Replace",
     )
     return form.send("POST", "/rotate", body={}, show=partial(_token, tenant_id))
 
@@ -99,8 +98,6 @@ def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
         "Delete the connection",
         row=f"{PATH}/{connection_id}",
         intro="The directory can change nothing any more. The people stay as they are.",
-        submit="Delete",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
     )
     return form.send("DELETE", done="The connection was deleted.", to=_list(tenant_id))

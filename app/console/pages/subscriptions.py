@@ -53,7 +53,6 @@ def cancel_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
         values={"at_period_end": True},
         intro="The cancellation is recorded here. The billing provider is not called.",
         submit="Record the cancellation",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
     )
     return form.send("POST", "/cancel", done="The cancellation was recorded.")

@@ -33,8 +33,6 @@ def remove_suppression() -> Shown:
     form = Form(
         "Remove the suppression",
         intro=f"E-mail can be sent to {address} again.",
-        submit="Remove",
-        is_dangerous=True,
         confirmation=address,
     )
     path = f"{PATH}/{quote(address, safe='')}"

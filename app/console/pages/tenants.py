@@ -186,8 +186,6 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
             "The tenant's subscription, or the default plan, decides again."
             + _carried_over(tenant_id)
         ),
-        submit="Withdraw",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
         back=url_for("console.show_tenant", tenant_id=tenant_id),
         undone_by=ASSIGNMENT,
@@ -205,7 +203,6 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
         row=f"{PATH}/{tenant_id}",
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
     )
     return form.send("POST", "/suspend", done="The tenant is suspended.", undo="activate")
@@ -217,7 +214,6 @@ def activate_tenant(tenant_id: UUID) -> Shown:
         "Activate the tenant",
         row=f"{PATH}/{tenant_id}",
         intro="The tenant's credentials are accepted again.",
-        submit="Activate",
         before={"reason": ["The activation was undone."]},
     )
     done, query = "The tenant is active.", {"is_active": True}
@@ -231,8 +227,6 @@ def delete_tenant(tenant_id: UUID) -> Shown:
         row=f"{PATH}/{tenant_id}",
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
-        submit="Delete the tenant",
-        is_dangerous=True,
         confirmation=partial(slug_of, tenant_id),
     )
     body = {"slug": request.form.get(CONFIRMATION, "").strip()}
@@ -245,7 +239,6 @@ def restore_tenant(tenant_id: UUID) -> Shown:
         "Keep the tenant",
         row=f"{PATH}/{tenant_id}",
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
-        submit="Keep the tenant",
     )
     return form.send("POST", "/restore", done="The tenant will not be deleted.")
 

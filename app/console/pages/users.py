@@ -89,7 +89,6 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         "Deactivate the user",
         row=f"{PATH}/{user_id}",
         intro="All requests of this person are refused in this tenant, and the sessions end.",
-        submit="Deactivate",
         is_dangerous=True,
     )
     done = "The user is deactivated."
@@ -102,7 +101,6 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
         "Activate the user",
         row=f"{PATH}/{user_id}",
         intro="The person can use this tenant again, where the membership is active.",
-        submit="Activate",
     )
     done = "The user is active."
     return form.send("PATCH", body={"is_active": True}, done=done, undo="deactivate")
@@ -134,8 +132,6 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
             f"The personal data of {who()} in this tenant is deleted or redacted."
             " This cannot be undone."
         ),
-        submit="Erase the user",
-        is_dangerous=True,
         confirmation=who,
     )
     return form.send("DELETE", done="The user is deactivated, and is being erased.")

@@ -10,6 +10,8 @@ from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.pages.common import are_underway
+from app.core.json_text import Json
 
 FILTERS = (
     Filter("status", "State", choices("pending", "succeeded", "ignored", "failed")),
@@ -27,7 +29,9 @@ PATH = "/v1/webhooks/events"
 
 @page("/webhooks")
 def list_webhooks() -> Shown:
-    return show_list("webhooks", "Webhooks in", list_rows(PATH, FILTERS), COLUMNS)
+    listing = list_rows(PATH, FILTERS)
+    is_underway = are_underway(listing.rows)
+    return show_list("webhooks", "Webhooks in", listing, COLUMNS, is_underway=is_underway)
 
 
 @page("/webhooks/waiting")
@@ -39,7 +43,26 @@ def list_waiting() -> Shown:
 @page("/webhooks/<uuid:event_id>")
 def show_webhook(event_id: UUID) -> Shown:
     event = api.get(f"{PATH}/{event_id}").data
-    return render("webhook", event["event_type"], event=event)
+    return render(
+        "webhook",
+        event["event_type"],
+        event=event,
+        result=_result(event),
+        is_underway=are_underway([event]),
+    )
+
+
+def _result(event: Json) -> str:
+    """What came of an event, such as "Applied after 2 attempts, replayed once"."""
+    number = event["attempts"]
+    attempts = f"{number} attempt{'' if number == 1 else 's'}"
+    done = {
+        "pending": f"Waits for attempt {number + 1}",
+        "succeeded": f"Applied after {attempts}",
+        "failed": f"Failed after {attempts}",
+    }.get(event["status"], "Ignored")
+    replays = {0: "", 1: ", replayed once", 2: ", replayed twice"}
+    return done + replays.get(event["replays"], f", replayed {event['replays']:,} times")
 
 
 @form_page("/webhooks/<uuid:event_id>/replay")
@@ -50,7 +73,6 @@ def replay_webhook(event_id: UUID) -> Shown:
         "Replay the event",
         row=path,
         intro=f"{event['event_type']} from {event['source']} is applied again.",
-        submit="Replay",
     )
     return form.send("POST", "/replay", done="The event will be applied again.")
 
@@ -64,7 +86,8 @@ def replay_failed_webhooks() -> Shown:
         submit="Replay",
         back=url_for("console.list_webhooks", status="failed"),
     )
-    return form.send("POST", f"{PATH}/replay-failed", in_query=True, done=_replayed)
+    to = url_for("console.list_webhooks", status="pending")
+    return form.send("POST", f"{PATH}/replay-failed", in_query=True, done=_replayed, to=to)
 
 
 def _replayed(answer: api.Answer) -> str:
