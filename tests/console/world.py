@@ -7,6 +7,7 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
+from app.events.models import Event
 from app.inbox.models import WebhookEvent
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
@@ -52,6 +53,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "key_id": key_id,
         "key": "theme",
         "event_id": _webhook_event().id,
+        "evt_id": f"evt_{_event(tenant).id.hex}",
         "connection_id": create_connection(tenant)[0].id,
         "endpoint_id": create_webhook_endpoint(tenant.id).id,
         "delivery_id": database.row(WebhookDelivery).id,
@@ -93,6 +95,12 @@ def _fields(tenant: Any) -> list[Any]:
         create_field(tenant, field_key="team", label="Team", is_searchable=True),
         create_field(tenant, field_key="segment", label="Segment", entity_type="tenant"),
     ]
+
+
+def _event(tenant: Any) -> Any:
+    database.execute("INSERT INTO event_feed (id, last_position) VALUES (1, 1)")
+    values = {"type": "user.created", "actor": "platform", "is_platform_actor": True}
+    return save(Event, tenant_id=tenant.id, position=1, before={}, after={}, **values)
 
 
 def _webhook_event() -> Any:
