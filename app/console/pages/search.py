@@ -53,7 +53,7 @@ def search() -> Shown:
     is_fragment = "HX-Request" in request.headers  # the palette's
     return render(
         "results" if is_fragment else "search",
-        "Search",
+        "Search" if query else "Home",
         query=query,
         found=found,
         is_too_short=is_too_short,
