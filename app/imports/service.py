@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import chain
 from types import SimpleNamespace
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import JSON, bindparam, delete, func, select, update
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import Change
+from app.core.db.queries import Change, parse_id
 from app.core.db.stalled import take_stalled
 from app.core.db.statements import Statement
 from app.core.db.transactions import savepoint
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict
+from app.core.errors import Conflict, NotFound
 from app.core.jobs.queues import JOBS, logged_errors
 from app.imports import files
 from app.imports.models import Import, ImportFault, ImportPiece, ImportState
@@ -29,6 +31,7 @@ APPLY_JOB = "app.imports.jobs.apply_import"
 LIFETIME = timedelta(days=7)
 """After so long the file and the faults of an import are removed."""
 STALLED = timedelta(seconds=30)
+FAULT_COLUMNS = ("line", "type", "idp_org_id", "name", "errors")
 TOO_OLD = "It was not completed within 7 days."
 
 _imports = Import.__table__
@@ -38,11 +41,26 @@ SET_SIZE = Statement(
     .where(_imports.c.id == bindparam("import_id"))
     .values(size=bindparam("size"), lines_total=bindparam("lines_total")),
 )
-FIND_FAULTS = Statement(
-    "import_faults.find",
-    select(ImportFault)
-    .where(ImportFault.import_id == bindparam("import_id"))
-    .order_by(ImportFault.line),
+_faults = (
+    select(
+        func.json_agg(
+            aggregate_order_by(
+                func.json_build_object(
+                    *chain.from_iterable(
+                        (name, ImportFault.__table__.c[name]) for name in FAULT_COLUMNS
+                    )
+                ),
+                ImportFault.line,
+            ),
+            type_=JSON,
+        )
+    )
+    .where(ImportFault.import_id == Import.id)
+    .scalar_subquery()
+)
+GET_WITH_FAULTS = Statement(
+    "imports.get_with_faults",
+    select(Import, _faults.label("faults")).where(Import.id == bindparam("import_id")),
 )
 TAKE_STALLED = take_stalled(Import, "updated_at", STALLED, _imports.c.finished_at.is_(None))
 LOCK_OLD = Statement(
@@ -81,8 +99,10 @@ def create_import(file: IO[bytes], *, is_queued: bool, actor: Actor) -> Import:
 
 def get_import(import_id: UUID | str) -> Any:
     """The import's columns and its ``faults``; raises NotFound."""
-    found = queries.get_row(Import, import_id)
-    return SimpleNamespace(**found._asdict(), faults=FIND_FAULTS.all(import_id=found.id))
+    found = GET_WITH_FAULTS.first(import_id=parse_id(import_id, Import))
+    if found is None:
+        raise NotFound.of(Import)
+    return SimpleNamespace(**found[0]._asdict(), faults=found.faults or [])
 
 
 def list_imports(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
