@@ -19,9 +19,12 @@ from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
     PLATFORM_SUBJECT,
+    create_limits,
     create_member,
     create_membership,
+    create_subscription,
     create_tenant,
+    limit_flag,
     platform_token,
 )
 from tests.search import finding
@@ -555,3 +558,73 @@ class TestSupport:
             assert f"{PLATFORM_SUBJECT} (platform) you" in " ".join(row.split())
         page.click("#rows > tr >> nth=1 >> summary")
         assert "250" in page.inner_text("#rows > tr >> nth=1")
+
+
+class TestOwner:
+    def test_a_day_on_a_phone_in_the_dark(self, visit):
+        """People, an address for events, an API key, and what has changed."""
+        tenant = create_tenant(name="Acme Robotics", slug="acme")
+        owner, _, _ = create_member(tenant, "owner", first_name="Ines", email="ines@acme.example")
+        create_member(tenant, "viewer", first_name="Aiko", last_name="Mori")
+        create_limits("free", limit_flag("seats"))
+        browser = visit(owner)
+        page = browser.page
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        page.set_viewport_size({"width": 390, "height": 800})
+
+        browser.open("/console")
+        page.click(".top >> text=Menu")
+        page.click(".side >> text=Members")
+        page.click("td.main >> text=Aiko Mori")
+        page.click("text=Change the role")
+        page.select_option("[name=role]", "billing")
+        page.click("main form button.main")
+        page.wait_for_selector(".notice")
+        assert "billing" in page.inner_text("main")
+
+        page.click(".top >> text=Menu")
+        page.click(".side >> text=API keys")
+        page.click("text=New API key")
+        page.fill("[name=name]", "Warehouse")
+        page.check("[name=permissions] >> nth=0")
+        page.click("main form button.main")
+        assert page.inner_text("#secret").startswith("sk_")
+
+        page.click(".top >> text=Menu")
+        page.click(".side >> text=Audit")
+        rows = page.locator("#rows > tr").all_inner_texts()[:2]
+        assert "api_key.created" in rows[0]
+        assert "membership.role_changed" in rows[1]
+        browser.check([("dark", 390, LOOKS[1][2])])
+
+
+class TestOperator:
+    def test_a_day_that_begins_with_numbers(self, visit):
+        """What wants attention leads to its list, the list to the tenant, and there it is mended."""
+        tenant = create_tenant(name="Acme Robotics", slug="acme")
+        create_subscription(tenant, bp_subscription_id="sub_late", bp_status="past_due")
+        create_limits("pro", limit_flag("calls"))
+        browser = visit()
+        page = browser.page
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+        browser.open("/console")
+        page.click(".numbers >> text=subscriptions are past due")
+        page.click("td >> text=Acme Robotics")
+        assert "sub_late is past due" in page.inner_text(".attention")
+
+        page.click("text=Assign a plan")
+        page.select_option("[name=plan_name]", "pro")
+        page.fill("#field-until", (utcnow() + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M"))
+        page.fill("[name=reason]", "until the invoice is paid")
+        page.click("main form button.main")
+        page.wait_for_selector(".notice >> text=The plan is pro until")
+        assert "ends in 2 days" in page.inner_text("main")
+        page.click("text=Extend 7 days")
+        assert "ends in 9 days" in page.inner_text("main")
+        said = " ".join(page.inner_text(".timeline li >> nth=0").split())
+        assert said.startswith(f"{PLATFORM_SUBJECT} (platform) changed the assigned plan until")
+
+        browser.open("/console")
+        assert "trials end" not in page.inner_text("main")
