@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextvars import Context
 from dataclasses import dataclass
 from uuid import UUID
+from zlib import crc32
 
 from flask import current_app, g, request
 from werkzeug.test import Client
@@ -78,7 +79,8 @@ def call(
 ) -> Answer:
     """Send one request; values of the query that are None are left out.
 
-    The key of the form that is posted makes the same form have one effect, sent once or twice.
+    The key of the form that is posted makes the same form have one effect at each path, sent once
+    or twice.
     What this browser has changed is in the answers of later reads. A page below a tenant's address
     reaches rows of this tenant only. The request runs in an empty context: it has its own log
     facts, transaction and ``flask.g``.
@@ -90,7 +92,7 @@ def call(
         headers["If-Match"] = if_match if TAG.fullmatch(if_match) else '"unknown"'
     key = request.form.get(FORM_KEY, "")
     if method in idempotency.METHODS and KEY.fullmatch(key):
-        headers["Idempotency-Key"] = key
+        headers["Idempotency-Key"] = f"{key}-{crc32(path.encode())}"
     given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
     response = Context().run(
         Client(current_app.wsgi_app, use_cookies=False).open,

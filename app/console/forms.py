@@ -76,16 +76,14 @@ class Field:
 
     def is_unchanged(self, form: Sent, before: Inputs) -> bool:
         """Whether the inputs were sent as they were shown."""
-        return all(
-            name in before and _lines(form.getlist(name)) == _lines(before[name])
-            for name in self.inputs(self.shown(None))
-        )
+        return self.inputs(self.typed(form)).items() <= before.items()
 
     def inputs(self, shown: Json) -> Inputs:
         """The inputs by their names, as a browser sends them where ``shown`` is not changed."""
         if self.kind == "boolean":
             return {self.name: ["on"] if shown else []}
-        return {self.name: [str(each) for each in shown] if self.kind == "checks" else [str(shown)]}
+        texts = shown if self.kind == "checks" else [shown]
+        return {self.name: [str(text).replace("\r\n", "\n").strip() for text in texts]}
 
     def typed(self, form: Sent) -> Json:
         """What the inputs show again, where it cannot be read or the API refuses it."""
@@ -183,7 +181,7 @@ class Form:
         self.can_preview = bool(preview)
         if request.method != "POST":
             return self.page()
-        values = self._posted(changed_only=changed_only)
+        values = self.posted(changed_only=changed_only)
         if self.errors:
             return self.page(422)
         sent = body(dict(values)) if callable(body) else body
@@ -214,7 +212,8 @@ class Form:
     def page(self, status: int = 200) -> Shown:
         self._show_row()
         if request.method != "POST":
-            self._remember()
+            for one in (*self.fields, *self.undone_by):
+                self.before |= one.inputs(one.shown(self.values.get(one.name)))
             self.expected = self._confirmation()
         return render(self.template, self.title, form=self), status
 
@@ -229,19 +228,11 @@ class Form:
             if request.method != "POST":
                 self.version = found.etag
 
-    def _remember(self) -> None:
-        """Note what the inputs show."""
-        for one in (*self.fields, *self.undone_by):
-            self.before |= one.inputs(one.shown(self.values.get(one.name)))
-
-    def _posted(self, *, changed_only: bool) -> dict[str, Json]:
+    def posted(self, *, changed_only: bool = False) -> dict[str, Json]:
         """The values to send; the form shows what was typed from now on."""
         self.version = request.form.get(VERSION, "")
         values = typed = self._read()
         if changed_only and not self.errors:
-            if BEFORE not in request.form:
-                self._show_row()
-                self._remember()
             unchanged = {
                 one.name for one in self.fields if one.is_unchanged(request.form, self.before)
             }
@@ -319,11 +310,6 @@ def _number(text: str, kind: type[int] | type[float]) -> float:
         return kind(text)
     except ValueError:
         raise ValueError("This is no number.") from None
-
-
-def _lines(texts: list[str]) -> list[str]:
-    """The texts of an input, alike in what browsers change; an input that is missing is empty."""
-    return [text.replace("\r\n", "\n").strip() for text in texts] or [""]
 
 
 def _local(text: str) -> str:

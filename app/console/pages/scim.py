@@ -10,7 +10,7 @@ from flask import request, url_for
 from app.auth.permissions import Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, choices
+from app.console.forms import Field, Form, Inputs, Sent, choices
 from app.console.lists import list_rows, show_list
 from app.console.pages.common import recent_history, secret_page, slug_of
 from app.core.http.routing import own_address
@@ -25,15 +25,44 @@ PROVIDERS = {
     "jumpcloud": "JumpCloud",
     "generic": "another",
 }
+
+
+class GroupRoles(Field):
+    """The roles of groups, one group in a row; a row without a group is left out."""
+
+    def read(self, form: Sent) -> Json:
+        """The roles by their groups; raises ValueError for a group with two roles."""
+        pairs = self.typed(form)
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("A group is named twice.")
+        return dict(pairs)
+
+    def typed(self, form: Sent) -> Json:
+        groups, roles = (form.getlist(name) for name in self.inputs([]))
+        pairs = zip(groups, roles, strict=False)
+        return [(group.strip(), role) for group, role in pairs if group.strip()]
+
+    def shown(self, value: Json) -> Json:
+        return list((value or {}).items())
+
+    def inputs(self, shown: Json) -> Inputs:
+        return {
+            f"{self.name}_group": [group for group, _ in shown],
+            f"{self.name}_role": [role for _, role in shown],
+        }
+
+
 FIELDS = (
     Field("name", "Name", is_required=True),
     Field("provider", "Directory", "select", choices=list(PROVIDERS.items()), is_required=True),
     Field("default_role", "Role of new people", "select", choices=choices(*Role), is_required=True),
-    Field(
+    GroupRoles(
         "group_roles",
         "Roles of groups",
-        "json",
-        help='Such as {"Finance": "billing"}. Of several groups the highest role counts.',
+        "pairs",
+        help="A group of the directory, and its role. Of several groups the highest role counts. A"
+        " row without a group is left out; saving adds empty rows.",
+        choices=choices(*Role),
     ),
     Field(
         "deactivate",
