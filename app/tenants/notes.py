@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from app.audit.service import add_event
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db import queries
+from app.core.db import queries, tenancy
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
@@ -55,6 +55,7 @@ def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
     notes = TenantNotes._make((tenant.id, known.version + 1, utcnow(), actor.id, text))
     SAVE.execute(**notes._asdict())
     change = Change({"characters": len(known.text)}, {"characters": len(text)})
+    tenancy.enter(tenancy.PLATFORM)  # a page of the console sees the tenant's rows only
     add_event(
         "tenant.notes_changed", target_id=str(tenant.id), tenant_id=None, change=change, actor=actor
     )

@@ -84,6 +84,9 @@ def create_tenant() -> Shown:
     )
 
 
+NOTES = Field("text", "Notes", "textarea", help="No one of the tenant can read them.")
+
+
 @page("/tenants/<uuid:tenant_id>")
 def show_tenant(tenant_id: UUID) -> Shown:
     """Show a tenant: its plan and why, what wants attention, its data and its last changes."""
@@ -104,6 +107,7 @@ def show_tenant(tenant_id: UUID) -> Shown:
         endpoints=[each for each in endpoints.data if _is_failing(each)] if endpoints else (),
         deletion=deletion and deletion.data,
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
+        notes=api.get(f"{path}/notes").data if current_session().is_platform else None,
         counts=api.get_once(f"{path}/counts").data,
         history=recent_changes(tenant_id=tenant_id),
     )
@@ -132,6 +136,12 @@ def _is_failing(endpoint: Json) -> bool:
 def edit_tenant(tenant_id: UUID) -> Shown:
     form = Form("Edit the tenant", (*NAMES, *CONTACT), row=f"{PATH}/{tenant_id}")
     return form.send("PATCH", done="The tenant was changed.", changed_only=True)
+
+
+@form_page("/tenants/<uuid:tenant_id>/notes")
+def edit_tenant_notes(tenant_id: UUID) -> Shown:
+    form = Form("Edit the notes", (NOTES,), row=f"{PATH}/{tenant_id}/notes")
+    return form.send("PUT", done="The notes were changed.", undo="notes")
 
 
 @form_page("/tenants/<uuid:tenant_id>/metadata")
