@@ -25,6 +25,7 @@ class Action:
     after: tuple[str, ...] = ()
     query: str = ""
     is_platforms: bool = False  # nobody of the tenant may do it
+    with_ids: str = ""  # of the world, which the query selects
     prepare: Callable[[dict[str, Any]], None] = lambda world: None
 
 
@@ -61,7 +62,8 @@ CONNECTION = {
     "provider": "okta",
     "default_role": "viewer",
     "deactivate": "membership",
-    "group_roles": "{}",
+    "group_roles_group": ["Finance", ""],
+    "group_roles_role": ["billing", "viewer"],
 }
 
 ACTIONS: dict[str, Action] = {
@@ -73,6 +75,7 @@ ACTIONS: dict[str, Action] = {
     "assign_plan": Action({"plan_name": "free", "reason": "Pilot"}, is_platforms=True),
     "cancel_subscription": Action({"at_period_end": "on", **SLUG}),
     "change_member_role": Action({"role": "billing"}),
+    "change_member_roles": Action({"role": "billing"}, with_ids="membership_id"),
     "change_override": Action({"flag_value": "dark"}),
     "create_api_key": Action({"name": "sync", "permissions": ["users:read"]}),
     "create_connection": Action(CONNECTION),
@@ -94,6 +97,7 @@ ACTIONS: dict[str, Action] = {
     "edit_plan": Action({"name": "free", "display_name": "Renamed"}, is_platforms=True),
     "edit_plan_flag": Action({"default_value": "dark"}, is_platforms=True),
     "edit_tenant": Action({"name": "Renamed", "slug": "acme"}),
+    "edit_tenant_notes": Action({"text": "Pays late."}, is_platforms=True),
     "edit_tenant_metadata": Action({"segment": "large"}),
     "edit_user": Action({"first_name": "Renamed", "email": "new@example.com"}),
     "edit_user_metadata": Action({"department": "Sales"}),
@@ -119,6 +123,7 @@ ACTIONS: dict[str, Action] = {
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),
+    "suspend_tenants": Action({"reason": "Unpaid"}, is_platforms=True, with_ids="tenant_id"),
     "suspend_tenant": Action({"reason": "Unpaid", **SLUG}, is_platforms=True),
     "withdraw_plan": Action(SLUG, after=("assign_plan",), is_platforms=True),
 }
@@ -162,7 +167,8 @@ def send(app: Any, browser: Any, world: dict[str, Any], name: str) -> int:
     """Send the form of an action; the status of the answer."""
     action = ACTIONS[name]
     path = max((address_of(rule, world) for rule in pages_of(app, "POST", name)), key=len)
-    address = f"{path}{action.query}"
+    query = f"?id={world[action.with_ids]}" if action.with_ids else action.query
+    address = f"{path}{query}"
     if name == "order_fields":
         return browser.post(address, data=order(world)).status_code
     return browser.send(address, **action.values).status_code

@@ -141,8 +141,8 @@ class TestGarbage:
     NAMES = """
         form_version form_key form_confirmation name slug role reason until flag_value flag_key
         default_value expires_at permissions options label field_key field_type entity_type field_id
-        email idp_user_id plan_name period policy warn_at idp_org_id group_roles to department org_id
-        next token
+        email idp_user_id plan_name period policy warn_at idp_org_id group_roles_group group_roles_role
+        form_before form_expected text id to department org_id next token
     """
 
     @pytest.mark.parametrize(
@@ -574,7 +574,7 @@ class TestDeliveries:
         )
         database.execute(
             "UPDATE webhook_deliveries SET status = 'pending', attempts = 3, response_code = 503,"
-            " response_body = :body, event_id = (SELECT id FROM events), next_attempt_at = now() + interval '2 h'",
+            " response_body = :body, next_attempt_at = now() + interval '2 h'",
             body=f"Down for <b>maintenance</b> {ATTACK}",
         )
         return f"/console/tenants/{world['tenant_id']}/endpoints/{world['endpoint_id']}"
@@ -637,14 +637,121 @@ class TestDeliveries:
         assert 'href="/console/endpoints?is_failing=true">Show these webhook endpoints<' in text
 
 
+class TestSeveral:
+    """Rows that were selected in a list are changed together."""
+
+    def test_tenants_are_suspended_after_a_preview(self, signed_in, tenant):
+        other, off = create_tenant(name="Other"), create_tenant(name="Off", is_active=False)
+        browser, page = signed_in(), "/console/tenants/suspend"
+        ids = [str(each.id) for each in (tenant, other, off)]
+
+        listed = browser.get("/console/tenants").text
+        preview = browser.get(page, query_string={"id": ids}).text
+        unexplained = browser.post(page, data={"id": ids[:2]})
+        data = {"form_key": "key", "reason": "Unpaid", "id": ids[:2], f"name_{ids[0]}": "Acme"}
+        results = [browser.post(page, data=data).text for _ in range(2)]
+
+        assert listed.count('form="bulk"') == 3
+        changed, _, refused = preview.partition("1 will be refused")
+        assert "2 will change" in changed
+        assert "Off" not in changed
+        assert "It is suspended already." in refused
+        assert f'value="{ids[2]}"' not in preview
+        assert 'id="field-reason-error"' in unexplained.text
+        assert "Changed: 2 of 2." in results[0]
+        assert results[0].count(">changed<") == results[1].count(">changed<") == 2
+        found = database.query("SELECT is_active, suspension_reason FROM tenants ORDER BY name")
+        assert [tuple(each) for each in found[:1]] == [(False, "Unpaid")]
+        events = "SELECT count(*) FROM audit_events WHERE action = 'tenant.suspended'"
+        assert database.query(events) == [(2,)]
+
+    def test_members_get_a_role_and_one_that_fails_stops_no_other(self, signed_in, tenant):
+        owner, last, _ = create_member(tenant, "owner")
+        members = [create_member(tenant, "viewer")[1] for _ in range(2)]
+        browser, page = signed_in(owner), f"/console/tenants/{tenant.id}/members/roles"
+        ids = [str(each.id) for each in (members[0], last, members[1])]
+
+        answer = browser.post(page, data={"id": ids, "role": "member"})
+
+        assert "Changed: 2 of 3." in answer.text
+        assert answer.text.count(">refused<") == 1
+        roles = database.query("SELECT role FROM memberships ORDER BY role")
+        assert [each.role for each in roles] == ["member", "member", "owner"]
+
+    def test_owners_are_refused_to_admins_before_anything_is_sent(self, signed_in, tenant):
+        owner = create_member(tenant, "owner")[1]
+        browser = signed_in(create_member(tenant, "admin")[0])
+
+        page = f"/console/tenants/{tenant.id}/members/roles?id={owner.id}"
+
+        assert "Only an owner can change an owner." in browser.get(page).text
+
+    @pytest.mark.parametrize(("ids", "status"), [("x", 400), ("", 400), (None, 200)])
+    def test_what_is_no_selection_changes_nothing(self, signed_in, tenant, ids, status):
+        query = {"id": ids} if ids is not None else {}
+
+        answer = signed_in().get("/console/tenants/suspend", query_string=query)
+
+        assert answer.status_code == status
+        assert '<button class="danger' not in answer.text
+
+    def test_more_than_fifty_are_left_out(self, signed_in):
+        ids = [str(create_tenant().id) for _ in range(52)]
+
+        text = signed_in().get("/console/tenants/suspend", query_string={"id": ids}).text
+
+        assert "50 will change" in text
+        assert "2 of the selected are left out" in text
+
+
+class TestNotes:
+    def test_of_the_platform_are_shown_to_nobody_else(self, signed_in, tenant):
+        browser, page = signed_in(), f"/console/tenants/{tenant.id}"
+
+        browser.send(f"{page}/notes", text="Pays late.\n<b>")
+        shown = browser.get(page).text
+        tenants = signed_in(create_member(tenant, "owner")[0])
+
+        assert "Pays late.\n&lt;b&gt;" in shown
+        assert "Pays late" not in tenants.get(page).text
+        assert tenants.get(f"{page}/notes").status_code == 403
+
+
 class TestSetup:
+    def test_takes_the_roles_of_groups_in_rows(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        base = f"/console/tenants/{tenant.id}/scim"
+        values = {"name": "D", "provider": "okta", "default_role": "viewer", "deactivate": "user"}
+        stored = "SELECT group_roles FROM scim_connections"
+
+        def save(page, groups, roles):
+            rows = {"group_roles_group": groups, "group_roles_role": roles}
+            return browser.send(page, **values, **rows, status="active")
+
+        save(f"{base}/new", ["Finance", "", " Staff "], ["billing", "owner", "member"])
+        created = database.query(stored)
+        connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
+        page = browser.get(f"{connection}/edit").text
+        twice = save(f"{connection}/edit", ["Staff", "Staff"], ["member", "billing"])
+        save(f"{connection}/edit", ["", "Staff"], ["billing", "admin"])
+        changed = database.query(stored)
+
+        assert created == [({"Finance": "billing", "Staff": "member"},)]
+        assert page.count('name="group_roles_group"') == 7
+        assert 'value="Finance"' in page
+        assert "A group is named twice." in twice.text
+        assert twice.text.count('value="Staff"') == 2
+        assert changed == [({"Staff": "admin"},)]
+        assert browser.undo(connection).status_code == 303
+        assert database.query(stored) == created
+
     @pytest.mark.parametrize("provider", DirectoryProvider)
     def test_of_each_directory_says_what_to_paste(self, signed_in, tenant, provider):
         browser = signed_in(create_member(tenant, "owner")[0])
         base = f"/console/tenants/{tenant.id}/scim"
         values = {"name": "D", "default_role": "viewer", "deactivate": "membership"}
 
-        created = browser.send(f"{base}/new", provider=provider.value, group_roles="{}", **values)
+        created = browser.send(f"{base}/new", provider=provider.value, **values)
         connection = re.search(rf'href="({base}/[0-9a-f-]+)"', browser.get(base).text)[1]
         later = browser.get(connection).text
 

@@ -42,6 +42,8 @@ def create_world(tenant: Any) -> dict[str, Any]:
     create_override(tenant, preset, "theme", "rich")
     create_api_key(tenant, [Permission.USERS_READ])
     ((key_id,),) = database.query("SELECT id FROM api_keys")
+    endpoint, event = create_webhook_endpoint(tenant.id), _event(tenant)
+    database.execute("UPDATE webhook_deliveries SET event_id = :id", id=event.id)
     return {
         "tenant_id": tenant.id,
         "idp_org_id": tenant.idp_org_id,
@@ -53,9 +55,9 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "key_id": key_id,
         "key": "theme",
         "event_id": _webhook_event().id,
-        "evt_id": f"evt_{_event(tenant).id.hex}",
+        "evt_id": f"evt_{event.id.hex}",
         "connection_id": create_connection(tenant)[0].id,
-        "endpoint_id": create_webhook_endpoint(tenant.id).id,
+        "endpoint_id": endpoint.id,
         "delivery_id": database.row(WebhookDelivery).id,
         "user": user,
     }
@@ -98,7 +100,9 @@ def _fields(tenant: Any) -> list[Any]:
 
 
 def _event(tenant: Any) -> Any:
-    database.execute("INSERT INTO event_feed (id, last_position) VALUES (1, 1)")
+    database.execute(
+        "INSERT INTO event_feed (id, last_position) VALUES (1, 1) ON CONFLICT DO NOTHING"
+    )
     values = {"type": "user.created", "actor": "platform", "is_platform_actor": True}
     return save(Event, tenant_id=tenant.id, position=1, before={}, after={}, **values)
 

@@ -47,7 +47,7 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         ).data
     return render(
         "member",
-        _name(member["user"]),
+        person_name(member["user"]),
         member=member,
         permission=permission,
         permissions=[each for each in Permission if each in TENANT],
@@ -110,5 +110,5 @@ def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
     )
 
 
-def _name(user: Json) -> str:
+def person_name(user: Json) -> str:
     return f"{user['first_name']} {user['last_name']}".strip() or user["email"]
