@@ -14,6 +14,7 @@ from flask.cli import AppGroup
 
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
+from app.surfaces.commands.answers import where_listed
 from app.surfaces.commands.refusals import Command, Refused, reason
 from app.surfaces.commands.text import printable
 
@@ -34,11 +35,13 @@ class OperatorCommand(Command):
     def refusal(self, ctx: click.Context, fault: Exception) -> click.ClickException | None:
         match fault:
             case Invalid():
-                return Refused("; ".join(map(fault_text, fault.errors)))
+                detail = "; ".join(map(fault_text, fault.errors))
+                return Refused(detail, {"detail": fault.errors})
             case NotFound() if fault.detail == NotFound.detail:
-                return Refused(_missing_row(ctx) or fault.detail)
+                detail = _missing_row(ctx) or fault.detail
+                return Refused(detail, {**fault.body(), "detail": detail})
             case AppError():
-                return Refused(fault.detail)
+                return Refused(fault.detail, fault.body())
             case RowChanged():
                 return Refused(
                     "Another transaction changed this row at the same time. Run the command again."
@@ -71,5 +74,5 @@ def _missing_row(ctx: click.Context) -> str:
     for name, value in ctx.params.items():
         kind = ROWS.get(name) or name.removesuffix("_id")
         if kind != name and isinstance(value, str):
-            return f"There is no {kind} {printable(value)}."
+            return f"There is no {kind} {printable(value)}{where_listed(name, value)}."
     return ""

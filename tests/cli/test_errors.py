@@ -36,11 +36,10 @@ def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
         (["events", "list", "--types", "x"], "--types"),
         (["search", ""], "Q"),
         (["tenants", "plan", "set", "acme", "x"], "PLAN_NAME"),
-        (["users", "create", "--email", "a@b.co", "--idp-user-id", "a"], "--tenant"),
         (["usage", "reset", "acme", "seats"], "FEATURE"),
         (["tenants", "patch-meta-data", "acme", "[]"], "PATCHES"),
         (["webhook-endpoints", "create", "x"], "URL"),
-        (["webhook-endpoints", "create", "https://a.example", "--type", "x"], "--type.0"),
+        (["webhook-endpoints", "create", "https://a.example", "--type", "x"], "--type"),
         (["scim", "create", "--tenant", "acme", "--name", "n", "--group-role", "a=king"],
          "--group-role.a"),
     ],
@@ -62,7 +61,7 @@ class TestJson:
         ("words", "detail"),
         [
             (["show", "nobody"], "There is no tenant nobody."),
-            (["show", ID], "Not Found"),
+            (["show", ID], f"There is no tenant {ID}."),
             (["create", "--idp-org-id", "o", "--name", "n", "--slug", "taken"], "is taken"),
         ],
     )
@@ -80,7 +79,28 @@ class TestJson:
         )
 
         assert (ended.exit_code, ended.stdout) == (1, "")
-        assert json.loads(ended.stderr) == {"detail": "There is no platform superadmin nobody."}
+        assert json.loads(ended.stderr) == {
+            "detail": "There is no platform superadmin nobody.",
+            "code": "platform_admin_not_found",
+        }
+
+    @pytest.mark.parametrize(
+        ("words", "code"),
+        [
+            (["tenants", "delete", "acme", "--yes"], "tenant_active"),
+            (["tenants", "show", "nobody"], "tenant_not_found"),
+            (["tenants", "show", ID], "tenant_not_found"),
+            (["plans", "show", "gold"], "plan_preset_not_found"),
+            (["scim", "log", "Directory"], "scim_connection_not_found"),
+        ],
+        ids=" ".join,
+    )
+    def test_has_the_code_of_the_api(self, app, words, code):
+        create_tenant(slug="acme")
+
+        ended = app.test_cli_runner().invoke(args=[*words, "--json"])
+
+        assert json.loads(ended.stderr)["code"] == code
 
     def test_of_missing_options_names_them(self, app):
         ended = app.test_cli_runner().invoke(args=["tenants", "create", "--json"])
@@ -112,6 +132,31 @@ class TestJson:
         assert [entry["loc"] for entry in entries] == [["body", "idp_org_id"], ["body", "name"]]
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (["scim", "create", "--name", "n"], "--tenant"),
+        (["users", "create", "--email", "a@b.co", "--idp-user-id", "a"], "--tenant"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else value,
+)
+def test_names_an_option_that_the_service_misses(app, words, missing):
+    ended = app.test_cli_runner().invoke(args=words)
+
+    assert (ended.exit_code, ended.stderr) == (2, f"Error: Missing {missing}.\n")
+
+
+def test_refuses_a_target_that_is_no_id(app):
+    run = app.test_cli_runner().invoke
+    url = "https://hooks.example.com/"
+
+    ended = run(args=["audit", "history", "webhook_endpoint", url])
+    of_a_limit = run(args=["audit", "history", "limit", "seats"])
+
+    assert ended.stderr == f"Error: Give the id of the webhook_endpoint, not {url}.\n"
+    assert (ended.exit_code, of_a_limit.exit_code) == (1, 0)
+
+
 def test_asks_for_the_tenant_of_an_override(app):
     args = ["flags", "update-override", "beta", "--flag-value", "true"]
 
@@ -132,6 +177,14 @@ def test_names_the_row_that_is_missing(app):
         ended = app.test_cli_runner().invoke(args=words)
 
         assert (ended.exit_code, ended.stderr) == (1, f"Error: There is no {kind} {ID}.\n")
+
+
+@pytest.mark.parametrize("verb", ["show", "log"])
+def test_names_the_command_that_lists_ids(app, verb):
+    ended = app.test_cli_runner().invoke(args=["scim", verb, "Entra"], prog_name="flask")
+
+    sentence = "There is no SCIM connection Entra; give its id (flask scim list)."
+    assert ended.stderr == f"Error: {sentence}\n"
 
 
 def test_names_what_a_row_does_not_have(app):

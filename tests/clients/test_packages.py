@@ -287,7 +287,10 @@ class TestControlplane:
         refused = controlplane("plans", "show", "gold", "--json")
         unknown = controlplane("tenants", "list", "--json", CONTROLPLANE_TOKEN="sk_unknown")
 
-        assert json.loads(refused.stderr) == {"detail": "There is no plan gold."}
+        assert json.loads(refused.stderr) == {
+            "detail": "There is no plan gold.",
+            "code": "plan_preset_not_found",
+        }
         assert json.loads(unknown.stderr) == {"detail": "Not authenticated"}
         assert refused.returncode == unknown.returncode == 1
 

@@ -59,7 +59,7 @@ class TestReindex:
         ("words", "sentence"),
         [
             (("--tenant", "nobody"), "There is no tenant nobody."),
-            (("--field", "nothing"), "There is no field nothing."),
+            (("--field", "nothing"), "There is no field nothing; give its id "),
         ],
     )
     def test_refuses_in_one_sentence(self, run, words, sentence):

@@ -35,9 +35,10 @@ class TestLog:
 
     @pytest.mark.parametrize("command", ["log", "test"])
     def test_of_an_unknown_connection_is_an_error(self, app, tenant, command):
-        for unknown in ("x", str(tenant.id)):
+        advice = "; give its id (app scim list)"  # the application's name in tests
+        for unknown, end in (("x", advice), (str(tenant.id), "")):
             shown = run(app, command, unknown, code=1)
-            assert shown == f"Error: There is no SCIM connection {unknown}.\n"
+            assert shown == f"Error: There is no SCIM connection {unknown}{end}.\n"
 
 
 def stored():

@@ -10,8 +10,8 @@ import click
 
 from ..operations import Answer, Operation, Request, Send
 from .names import ABBREVIATIONS
-from .parameters import OPTIONS
-from .refusals import Refused, reason
+from .parameters import OPTIONS, is_id
+from .refusals import Incomplete, Refused, reason
 from .text import printable
 
 NOT_FOUND = "Not Found"
@@ -20,6 +20,8 @@ NOTES = {
     "X-Update-Ignored": "Ignored: a newer update has been applied.",
 }
 """What a header of a success means."""
+LISTED = ("connection_id", "endpoint_id", "event_id", "field_id", "import_id", "key_id")
+"""What only an id names, which the ``list`` of the group shows."""
 
 
 def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missing: str = "") -> Any:
@@ -43,13 +45,18 @@ def succeeded(
             if value := answer.headers.get(name):
                 click.echo(text.format(printable(unquote(value))), err=True)
         return answer
-    detail = answer.body.get("detail") if isinstance(answer.body, dict) else answer.body
+    body = answer.body
+    detail = body.get("detail") if isinstance(body, dict) else body
     if isinstance(detail, list):
+        if all(entry["type"] == "missing" and len(entry["loc"]) == 2 for entry in detail):
+            absent = ", ".join(_place(entry["loc"], label) for entry in detail)
+            raise Incomplete(f"Missing {absent}.", body)
         faults = [f"{_place(entry['loc'], label)}: {reason(entry)}" for entry in detail]
         detail = "; ".join(faults)
     elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
         detail = missing
-    raise Refused(str(detail or f"The service answered {answer.status}."), answer.body)
+        body = {**(body or {}), "detail": missing}
+    raise Refused(str(detail or f"The service answered {answer.status}."), body)
 
 
 def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer) -> str:
@@ -62,13 +69,24 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
             is_part = kind and name in OPTIONS and not kind.endswith(own)
             words = [ABBREVIATIONS.get(word, word) for word in (kind or own).split("_")]
             named = f"of {own} {values[name]}" if is_part else str(values[name])
-            return f"There is no {' '.join(words)} {printable(named)}."
+            return f"There is no {' '.join(words)} {printable(named)}{where_listed(name, named)}."
     return ""
 
 
+def where_listed(name: str, value: str) -> str:
+    """For a row that only its id names: which command lists the ids; empty if ``value`` is one."""
+    if name not in LISTED or is_id(value):
+        return ""
+    group = click.get_current_context().command_path.rpartition(" ")[0]
+    return f"; give its id ({group} list)"
+
+
 def _place(loc: list[Any], label: Callable[[str, str], str]) -> str:
-    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``."""
-    place, *inner = map(str, loc)
+    """The place of a fault in the words of the command: ``--email``, or ``JSON.team``.
+
+    The item of a repeated option has the place of the option, because the reason names the value.
+    """
+    place, *inner = map(str, loc[:-1] if isinstance(loc[-1], int) else loc)
     if not inner:
         return "--body"
     return ".".join([label(place, inner[0]), *inner[1:]])

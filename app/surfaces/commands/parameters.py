@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -87,6 +88,15 @@ class Nullable(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return NULL if value == "null" else self.inner.convert(value, param, ctx)
+
+
+def is_id(text: str) -> bool:
+    """Whether the text is a UUID."""
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def label_of(argument: Argument, *, is_positional: bool) -> str:

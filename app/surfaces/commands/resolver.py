@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ..operations import Request, Send
 from .answers import get, succeeded
-from .parameters import OPTIONS
+from .parameters import OPTIONS, is_id
 from .refusals import Refused
 from .text import printable
 
@@ -24,6 +24,8 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
 NARROWED = ("user", "subscription", "membership", "override")  # what a tenant has
+WITHOUT_ID = ("audit_events", "console", "limit", "platform_admin", "usage")
+"""The types of targets in the audit trail that have other names than ids."""
 
 
 class Resolver:
@@ -38,7 +40,11 @@ class Resolver:
 
         The row of ``target_id`` has the kind ``target_type``, among the other ``values``.
         """
-        kind = values.get("target_type") if name == "target_id" else OPTIONS.get(name)
+        kind = OPTIONS.get(name)
+        if name == "target_id" and (target := values.get("target_type")):
+            kind = OPTIONS.get(f"{target}_id")
+            if kind is None and target not in WITHOUT_ID and not is_id(value):
+                raise Refused(f"Give the id of the {target}, not {printable(value)}.")
         if kind not in LISTS or not isinstance(value, str):
             return value
         if is_id(value) and not (kind in NARROWED and self._tenant):
@@ -54,7 +60,7 @@ class Resolver:
             missing = f"There is no {kind} {name}."
             row: Row = get(self._send, f"{path}/{UUID(name)}", include, missing=missing)
             if narrowed and row["tenant"]["id"] != narrowed["tenant_id"]:
-                raise Refused(f"There is no {kind} {name} in {self._tenant}.")
+                raise _missing(kind, f"{name} in {self._tenant}")
             return row
         if kind == "membership":
             user = self.find("user", name)
@@ -71,7 +77,7 @@ class Resolver:
         where = f" in {self._tenant}" if narrowed else ""
         shown = printable(name)
         if not found:
-            raise Refused(f"There is no {kind} {shown}{where}.")
+            raise _missing(kind, f"{shown}{where}")
         ids = ", ".join(row["id"] for row in found)
         advice = "give" if where else "add --tenant SLUG, or give"
         raise Refused(f"Several {kind}s are called {shown}{where}: {advice} one of the ids {ids}.")
@@ -98,10 +104,8 @@ class Resolver:
         )
 
 
-def is_id(text: str) -> bool:
-    """Whether the text is a UUID."""
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
+def _missing(kind: str, named: str) -> Refused:
+    """The refusal for a row that does not exist, with the code of the API's 404."""
+    detail = f"There is no {kind} {named}."
+    code = f"{'plan_preset' if kind == 'plan' else kind}_not_found"
+    return Refused(detail, {"detail": detail, "code": code})
