@@ -34,7 +34,7 @@ def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
         (["access", "explain", "users:read"], "--subject"),
         (["api-keys", "create", "--name", "", "--permission", "users:read"], "--name"),
         (["events", "list", "--types", "x"], "--types"),
-        (["search", ""], "Q"),
+        (["search", ""], "QUERY"),
         (["tenants", "plan", "set", "acme", "x"], "PLAN_NAME"),
         (["usage", "reset", "acme", "seats"], "FEATURE"),
         (["tenants", "patch-meta-data", "acme", "[]"], "PATCHES"),

@@ -213,6 +213,12 @@ class TestBody:
         assert ended.stderr.startswith("Error: --body: ")
 
 
+def test_a_search_needs_no_word(app):
+    ended = app.test_cli_runner().invoke(args=["search", "--help"], prog_name="flask")
+
+    assert ended.stdout.startswith("Usage: flask search [OPTIONS] QUERY\n")
+
+
 class TestConfirmation:
     @pytest.fixture
     def delete(self, app, sent):

@@ -18,7 +18,8 @@ class OperationGroup(click.Group):
     is_complete = False
 
     def __init__(self, name: str, help: str = "") -> None:
-        super().__init__(name, help=help or GROUPS[name])
+        metavar = "QUERY" if name in WITHOUT_A_WORD else None
+        super().__init__(name, help=help or GROUPS[name], subcommand_metavar=metavar)
 
     def operations(self, ctx: click.Context) -> list[Operation]:
         """All operations of the service."""

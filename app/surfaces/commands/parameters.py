@@ -103,7 +103,7 @@ def label_of(argument: Argument, *, is_positional: bool) -> str:
     """How the command names the argument: ``--tenant``, or ``TENANT``."""
     name = OPTIONS.get(argument.name, argument.name)
     if is_positional:
-        return name.removesuffix("_id").upper()
+        return "QUERY" if name == "q" else name.removesuffix("_id").upper()
     name = name.removeprefix("X-").lower()
     if _is_many(argument) and name.endswith("s"):
         name = f"{name[:-3]}y" if name.endswith("ies") else name[:-1]
