@@ -42,8 +42,8 @@ def _absent(tenant_id: UUID, flag_key: str, plan_name: str) -> str:
     reasons.append(f"Plans that have it: {', '.join(plans)}." if plans else "No plan has it.")
     filters = {"action": "tenant.plan_changed"}
     for last in list_events(NEWEST, tenant_id=tenant_id, **filters).items:
-        ended = last.created_at.strftime("%Y-%m-%d %H:%M UTC")
-        reasons.append(f"The plan {last.before['plan_name']} ended at {ended}.")
+        until = last.created_at.strftime("%Y-%m-%d %H:%M UTC")
+        reasons.append(f"The tenant had the plan {last.before['plan_name']} until {until}.")
     return " ".join(reasons)
 
 

@@ -108,5 +108,6 @@ class TestExplain:
         because = explain(tenant)["because"]
 
         assert because.startswith(
-            "The plan free does not have this flag. Plans that have it: pro. The plan pro ended at "
+            "The plan free does not have this flag. Plans that have it: pro."
+            " The tenant had the plan pro until "
         )
