@@ -109,7 +109,8 @@ def get_override(override_id: str) -> FeatureOverride:
 @flags.patch("/overrides/<override_id>")
 @requires(Permission.FLAGS_WRITE)
 @flags.arguments(OverrideUpdateSchema)
-@flags.response(200, OverrideSchema)
+@flags.columns("id", "flag_key", "flag_value", "expires_at", "reason")
+@flags.response(200, OverrideSchema, includes=INCLUDES)
 @flags.raises(FlagLocked)
 @of_contract
 def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:
