@@ -163,10 +163,10 @@ def set_notes(body: dict[str, Json], tenant_id: str) -> TenantNotes:
 @blp.response(202, TenantDeletionSchema)
 @blp.raises(TenantActive)
 def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
-    """Delete a suspended tenant with all its data after `TENANT_GRACE_DAYS`.
+    """Delete a suspended tenant with all its data after the grace period.
 
-    Until then the tenant can be restored. A second request answers the date of the first. The
-    `idp_org_id` stays reserved after the deletion; the slug is free.
+    It lasts `TENANT_GRACE_DAYS`. Until then the tenant can be restored. A second request answers
+    the date of the first. The `idp_org_id` stays reserved after the deletion; the slug is free.
     """
     return deletion.request(tenant_id, body["slug"], actor=current_actor())
 
