@@ -109,14 +109,15 @@ def who(event: Json) -> str:
     return f"{name} ({kinds[kind]})" if kind in kinds else str(event["actor"])
 
 
-def sentence(event: Json) -> Markup:
+def sentence(event: Json, *, with_actor: bool = True) -> Markup:
     """What an audit event says, such as ``Ada raised api-calls to 2,000,000 until 7 Dec 2026``."""
     before, after = event["before"], event["after"]
     name = str(event.get("target_name") or "")
     if event["target_type"] == "limit":
         name = event["target_id"]
-    said = _special(event["action"], name, before, after)
-    return Markup("{} {}").format(who(event), said or _general(event, name))
+    said = _special(event["action"], name, before, after) or _general(event, name)
+    has_actor = with_actor and event["target_type"] != "limit"  # a limit is reached by use
+    return Markup("{} {}").format(who(event), said) if has_actor else Markup("{}").format(said)
 
 
 def _special(
@@ -151,9 +152,11 @@ def _special(
         case "membership.role_changed" | "membership.updated" if "role" in before:
             return f"changed the role of {name} from {before['role']} to {after['role']}"
         case "limit.warning":
-            return f"used {after['percent']} % of {name}"
+            return f"{name} reached {after['percent']} %"
         case "limit.reached":
-            return f"used all of {name}"
+            return f"{name} is used up"
+        case "console.link_created":
+            return "created a sign-in link"
         case "membership.created":
             return f"added {name} as {after.get('role')}"
         case "membership.deactivated":

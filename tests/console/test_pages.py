@@ -956,7 +956,7 @@ class TestStart:
         browser = signed_in()
 
         (link,) = re.findall(
-            r'href="([^"]*)"><span class="figure">1</span> subscriptions are past due',
+            r'href="([^"]*)"><span class="figure">1</span> past-due subscriptions',
             browser.get("/console").text,
         )
         listed = browser.get(html.unescape(link)).text

