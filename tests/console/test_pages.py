@@ -900,7 +900,7 @@ class TestAudit:
         several = browser.get(f"{audit}?target_id=ada").text
         none = browser.get(f"{audit}?actor=nobody").text
 
-        assert one.count("<summary>user") == 1
+        assert one.count("<summary>changed the user") == 1
         assert str(users[0].id) in one
         for user in users:
             assert f'href="{audit}?target_id={user.id}"' in several
