@@ -81,6 +81,7 @@ TENANT_ACTIONS = (
 )
 # A part of the name of a page -> the list it belongs to; the first part that fits counts.
 PARTS = {
+    "suspend_tenants": "list_tenants",
     "assign_plan": "show_tenant",
     "withdraw_plan": "show_tenant",
     "member": "list_members",

@@ -603,7 +603,7 @@ class TestDeliveries:
         answer = browser.post(action[1])
 
         assert answer.location == page
-        assert "Delivered now: 1 that waited or failed" in browser.get(page).text
+        assert "Being delivered: 1 that waited or failed" in browser.get(page).text
         found = database.query("SELECT attempts, next_attempt_at <= now() FROM webhook_deliveries")
         assert (0, True) in found
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask import request, url_for
 from werkzeug.exceptions import BadRequest
 
+from app.auth.permissions import Role
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, render
@@ -19,7 +20,6 @@ from app.console.pages.tenants import SUSPENSION_REASON
 from app.core.json_text import Json
 
 MOST = 50  # rows
-Tell = Callable[[Json], tuple[str, str]]  # what a row is, and why its change would be refused
 
 
 @form_page("/tenants/suspend")
@@ -32,58 +32,50 @@ def suspend_tenants() -> Shown:
         is_dangerous=True,
         back=url_for("console.list_tenants"),
     )
-
-    def tell(tenant: Json) -> tuple[str, str]:
-        return tenant["name"], "" if tenant["is_active"] else "It is suspended already."
-
-    return _send(
-        form, tell, TENANTS, lambda path, body: api.call("POST", f"{path}/suspend", body=body)
-    )
+    known = "It is suspended already."
+    return _send(form, "POST", TENANTS, "/suspend", lambda row: "" if row["is_active"] else known)
 
 
 @form_page("/tenants/<uuid:tenant_id>/members/roles")
 def change_member_roles(tenant_id: UUID) -> Shown:
     form = Form("Change the role of the selected members", (ROLE,), submit="Change the role")
-    session = current_session()
-    is_owner = session.is_platform or (
-        session.principal and session.principal.actor.role == "owner"
-    )
-
-    def tell(member: Json) -> tuple[str, str]:
-        refusal = "Only an owner can change an owner."
-        is_refused = member["role"] == "owner" and not is_owner
-        return f"{person_name(member['user'])}, {member['role']}", refusal if is_refused else ""
-
+    person = current_session().principal
+    is_owner = person and (person.is_platform or person.actor.role == Role.OWNER)
+    known = "" if is_owner else "Only an owner can change an owner."
     return _send(
-        form, tell, MEMBERS, lambda path, query: api.call("PATCH", f"{path}/role", query=query)
+        form, "PATCH", MEMBERS, "/role", lambda row: known if row["role"] == Role.OWNER else ""
     )
 
 
-def _send(
-    form: Form, tell: Tell, path: str, change: Callable[[str, dict[str, Json]], api.Answer]
-) -> Shown:
+def _send(form: Form, method: str, path: str, change: str, refusal: Callable[[Json], str]) -> Shown:
     """The preview; or, if the form was posted, the results. A row that fails stops no other."""
     try:
         ids = [str(UUID(each)) for each in dict.fromkeys(request.values.getlist("id"))]
     except ValueError:
         raise BadRequest from None
-    values = form.posted() if request.method == "POST" else {}
-    for one in form.fields if request.method == "POST" else ():
+    (one,) = form.fields
+    if request.method == "POST":
+        values = form.posted()
         if not values.get(one.name):
             form.errors[one.name] = ["Field required"]
-    if request.method == "POST" and not form.errors:
-        results = [
-            (request.form.get(f"name_{each}", each), _refusal(change(f"{path}/{each}", values)))
-            for each in ids[:MOST]
-        ]
-        return render("bulk_results", form.title, form=form, results=results)
+        else:
+            sent: Json = {"query" if path == MEMBERS else "body": values}
+            answers = [api.call(method, f"{path}/{each}{change}", **sent) for each in ids[:MOST]]
+            names = [request.form.get(f"name_{each}", each) for each in ids]
+            results = list(zip(names, map(_refusal, answers), strict=False))
+            return render("bulk_results", form.title, form=form, results=results)
     rows = []
     for each in ids[:MOST]:
         include = "user" if path == MEMBERS else None
         found = api.call("GET", f"{path}/{each}", query={"include": include})
-        rows.append((each, *(tell(found.data) if found.is_ok else (each, _refusal(found)))))
+        known = (_name(found.data), refusal(found.data)) if found.is_ok else (each, _refusal(found))
+        rows.append((each, *known))
     page = render("bulk", form.title, form=form, rows=rows, left_out=len(ids[MOST:]))
     return page, 422 if form.errors else 200
+
+
+def _name(row: Json) -> str:
+    return f"{person_name(row['user'])}, {row['role']}" if "user" in row else str(row["name"])
 
 
 def _refusal(answer: api.Answer) -> str:

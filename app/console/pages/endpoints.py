@@ -114,7 +114,7 @@ def recover_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 def _recovered(answer: api.Answer) -> str:
     missed = f", and {answer.data['missed']:,} that were missed" if answer.data["missed"] else ""
     more = "" if answer.data["is_complete"] else " There are more: press again."
-    return f"Delivered now: {answer.data['resent']:,} that waited or failed{missed}.{more}"
+    return f"Being delivered: {answer.data['resent']:,} that waited or failed{missed}.{more}"
 
 
 @form_page("/endpoints/<uuid:endpoint_id>/edit", also_of_tenant=True)
