@@ -79,7 +79,11 @@ def list_flags(tenant_id: UUID) -> Shown:
     usage = api.find("/v1/usage", tenant_id=tenant_id)
     current = {each["feature"]: each for each in usage.data if each["is_current"]} if usage else {}
     flags = api.get(FLAGS, tenant_id=tenant_id).data
-    return render("flags", "Flags and limits", flags=flags, usage=current, meter=meter)
+    given = api.get_all(OVERRIDES, tenant_id=tenant_id, include="reason")
+    reasons = {each["id"]: each["reason"] for each in given}
+    return render(
+        "flags", "Flags and limits", flags=flags, usage=current, meter=meter, reasons=reasons
+    )
 
 
 @page("/tenants/<uuid:tenant_id>/flags/<key>")
