@@ -109,8 +109,7 @@ def get_override(override_id: str) -> FeatureOverride:
 @flags.patch("/overrides/<override_id>")
 @requires(Permission.FLAGS_WRITE)
 @flags.arguments(OverrideUpdateSchema)
-@flags.columns("id", "flag_key", "flag_value", "expires_at", "reason")
-@flags.response(200, OverrideSchema, includes=INCLUDES)
+@flags.response(200, OverrideSchema)
 @flags.raises(FlagLocked)
 @of_contract
 def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:
