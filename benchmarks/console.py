@@ -30,6 +30,7 @@ def report(stage: Stage) -> str:
         secret = sessions.start(PLATFORM_SUBJECT, None)
     tenant = f"/console/tenants/{row_id(TENANT, 0)}"
     pages = {
+        "home": "/console",
         "search": "/console?q=tenant",
         "tenants": "/console/tenants",
         "a tenant": tenant,
