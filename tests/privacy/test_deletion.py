@@ -63,6 +63,12 @@ def fill(app, api, sender, slug, preset):
     ):
         answer = api.request(method, path, token=token, json=body, headers=keyed)
         assert answer.status_code == 200
+    database.execute(
+        "INSERT INTO tenant_notes (tenant_id, version, updated_at, updated_by, text)"
+        " VALUES (:id, 1, now(), 'platform:ops', :slug)",
+        id=tenant.id,
+        slug=slug,
+    )
     api.sequence()
     api.delete(f"/v1/users/{user['id']}", token=token)
     pair = {"organization_id": f"org_{slug}", "user_id": f"idp_{slug}", "role": "member"}

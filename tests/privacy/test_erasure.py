@@ -26,7 +26,7 @@ IMPERSONAL = {
     "event_feed": "cursor_key",
     "event_outbox": "traceparent type",
     "events": "traceparent type",
-    "feature_overrides": "flag_key flag_value",
+    "feature_overrides": "flag_key flag_value reason",
     "idempotency_keys": "fingerprint headers scope",
     "identity_objects": "kind organization_id source",
     "import_faults": "idp_org_id type",
@@ -49,6 +49,7 @@ IMPERSONAL = {
         " plan_name status_class"
     ),
     "suppressions": "cause scope source",
+    "tenant_notes": "text updated_by",
     "tenant_deletions": "deleted_rows stage",
     "tenants": (
         "idp_org_id mailing_address_line_1 mailing_address_line_2 mailing_city mailing_country"

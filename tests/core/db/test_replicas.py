@@ -30,7 +30,6 @@ from tests.factories import (
     create_user,
     limit_flag,
     platform_token,
-    preset_flag,
 )
 from tests.operations.test_metrics import samples
 from tests.replicas import messages, replicated
@@ -165,9 +164,6 @@ class TestRead:
         assert count > 30
 
     def test_by_ofrep_is_answered_by_a_replica(self, calm, api, member):
-        create_limits("free", limit_flag(), preset_flag("theme", "plain"))
-        calm.cluster.wait_for_replay()
-
         for path in ("/ofrep/v1/evaluate/flags", "/ofrep/v1/evaluate/flags/theme"):
             with messages() as sent:
                 answer = api.post(path, token=member[2], json={"context": {}})
