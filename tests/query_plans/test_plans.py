@@ -13,6 +13,7 @@ TENANTS = 2000  # so many that PostgreSQL scans no table for being small
 # Statements of background work and of metrics that may scan a table, with the reason.
 MAY_SCAN = {
     "custom_fields.list_empty_selects": "It looks at all fields for an operator, for half a second at most.",
+    "event_outbox.backlog": "It counts what waits, at most 100,000 rows.",
     "events.sequence": "All rows of the outbox wait.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
     "usage_counters.count_over_limits": "It counts over all tenants, every ten minutes.",
