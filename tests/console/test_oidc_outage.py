@@ -17,7 +17,7 @@ from tests.console.conftest import Browser
 from tests.hostile.publishing import provider
 
 BEGIN = "/console/sign-in/oidc"
-SLOW = 1.0  # seconds that the provider lets a request wait, at least
+SLOW = 2.0  # seconds that the provider lets a request wait, at least
 TOGETHER = 8
 
 
