@@ -30,6 +30,13 @@ VERBS = {
     "reordered": "moved",
     "deactivated": "ended",
     "role_changed": "changed the role of",
+    "notes_changed": "changed the notes on",
+    "deletion_requested": "requested the deletion of",
+    "erasure_requested": "requested the erasure of",
+    "idp_org_id_freed": "freed the organization id of",
+    "over_seats": "added members beyond the seats of",
+    "ownerless": "removed the last owner of",
+    "plan_unknown": "named an unknown plan in",
 }
 SYSTEMS = {"idp": "The identity provider", "email": "The e-mail provider"}
 WHOLE_ROWS = ("created", "deleted", "added")
