@@ -162,6 +162,7 @@ def stored_names():
 @pytest.mark.parametrize("value", BAD_ADDRESSES, ids=lambda value: repr(value[:30]))
 @pytest.mark.parametrize("door", ADDRESS_DOORS)
 def test_a_bad_address_is_refused_or_left_out(world, caplog, door, value):
+    caplog.set_level("WARNING")
     before = {user.email for user in all_rows(User)}
 
     is_accepted = ADDRESS_DOORS[door](world, value)
@@ -196,6 +197,7 @@ def test_no_name_is_long_or_has_control_characters(world, door, value):
 
 @pytest.mark.parametrize("door", ["identity event", "SCIM, POST", "SCIM, PUT", "SCIM, PATCH"])
 def test_a_long_name_of_a_provider_is_cut_and_logged(world, caplog, door):
+    caplog.set_level("WARNING")
     assert PERSON_DOORS[door](world, LONG)
 
     names = {name for user in all_rows(User) for name in (user.first_name, user.last_name)}
