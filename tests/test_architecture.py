@@ -45,6 +45,7 @@ LAYERS = (
     ("identity_sync", "connections"),
     ("scim",),
     ("inbox", "imports", "events"),
+    ("billing",),
     ("webhooks.deliveries",),
     ("privacy", "operations"),
     ("surfaces",),

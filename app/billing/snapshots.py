@@ -1,0 +1,78 @@
+"""What a billing provider says about a subscription or a customer, in the words of this service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from app.subscriptions.statuses import StatusClass
+
+
+class Item(NamedTuple):
+    """What a subscription is for. ``quantity`` is None for a price that is metered."""
+
+    id: str
+    price: str
+    quantity: int | None = 1
+    lookup_key: str = ""
+
+
+class Customer(NamedTuple):
+    """A customer at the provider; ``tenant`` as in :class:`Snapshot`."""
+
+    id: str
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A subscription as its provider describes it.
+
+    ``status`` is the provider's word, and ``status_class`` its class, which other members can also
+    decide. ``tenant`` is ``metadata.tenant_id``: an id, a slug or an ``idp_org_id``; "" without one.
+    ``items`` are in the provider's order, the plan's first where the provider says which it is.
+    ``currency`` has upper case; "" where the provider does not say it. ``amount``: of all items for
+    one period, in minor units; None where it is unknown. ``billing_cycle`` is the nearest of ours.
+    ``collection_is_paused``: it is served, but not charged.
+    ``changed_at``: the provider's time, or version as a time, of this state; None where the object
+    has none, and the event's time counts. ``is_live``: False for test mode; None where the provider
+    does not say.
+    """
+
+    subscription_id: str
+    customer_id: str
+    status: str
+    status_class: StatusClass
+    tenant: str = ""
+    items: tuple[Item, ...]
+    currency: str = ""
+    amount: int | None
+    billing_cycle: str
+    start_date: datetime
+    trial_end: datetime | None = None
+    current_period_end: datetime | None = None
+    auto_renew: bool
+    collection_is_paused: bool = False
+    canceled_at: datetime | None = None
+    cancel_at_period_end: bool = False
+    cancel_reason: str = ""
+    changed_at: datetime | None = None
+    is_live: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillingEvent:
+    """What one event is about: a subscription, or a customer, whose other member is None.
+
+    ``snapshot`` is the subscription in the payload; None if the payload has none, such as that of a
+    failed payment: the subscription has then to be read. ``tenant`` as in :class:`Snapshot`, where
+    only the event has it.
+    """
+
+    subscription_id: str | None = None
+    customer: Customer | None = None
+    snapshot: Snapshot | None = None
+    tenant: str = ""
+    occurred_at: datetime
+    is_live: bool | None = None
