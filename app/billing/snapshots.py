@@ -10,7 +10,7 @@ from app.subscriptions.statuses import StatusClass
 
 
 class Item(NamedTuple):
-    """What a subscription is for. ``quantity`` is None for a price that is metered."""
+    """What a subscription is for. ``quantity`` is None for a metered price, or where it is unknown."""
 
     id: str
     price: str
@@ -33,7 +33,8 @@ class Snapshot:
     decide. ``tenant`` is ``metadata.tenant_id``: an id, a slug or an ``idp_org_id``; "" without one.
     ``items`` are in the provider's order, the plan's first where the provider says which it is.
     ``currency`` has upper case; "" where the provider does not say it. ``amount``: of all items for
-    one period, in minor units; None where it is unknown. ``billing_cycle`` is the nearest of ours.
+    one period, in minor units; None where it is unknown. ``billing_cycle`` is the nearest of ours;
+    "" where it is unknown.
     ``collection_is_paused``: it is served, but not charged.
     ``changed_at``: the provider's time, or version as a time, of this state; None where the object
     has none, and the event's time counts. ``is_live``: False for test mode; None where the provider
