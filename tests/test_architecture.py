@@ -123,6 +123,7 @@ class TestNames:
         "includes": "what `?include=` adds",
         "person": "somebody whom rows of several tables describe",
         "presets": "plan presets; presets of signatures, as the settings call them",
+        "provider": "the interface that each provider of its room implements",
         "statements": "the room's SQL",
         "trial": "a trial of a connection or a receiver, which leaves nothing",
         "work": "what a worker does in the database, resumable",

@@ -36,6 +36,8 @@ class Snapshot:
     one period, in minor units; None where it is unknown. ``billing_cycle`` is the nearest of ours;
     "" where it is unknown.
     ``collection_is_paused``: it is served, but not charged.
+    ``cancel_at_period_end``: it was cancelled, and ends with the paid period. ``canceled_at``: when
+    that was asked for, or when it ended; None also where the provider does not say it.
     ``changed_at``: the provider's time, or version as a time, of this state; None where the object
     has none, and the event's time counts. ``is_live``: False for test mode; None where the provider
     does not say.

@@ -29,7 +29,8 @@ class BillingProvider:
     provider allows; the first page has the cursor "".
     ``more_path`` is None, or what is to be read to complete a subscription of the API, such as the
     items after the first ten; ``with_more`` adds that answer, and is asked again.
-    ``subscription_in`` and ``customer_in`` find the object in the API's answer, and ``page`` the page.
+    ``subscription_in`` and ``customer_in`` find the object in the API's answer, and ``page`` the page
+    that was asked for with a cursor. All raise Unreadable for an answer without its documented form.
     ``headers(api_key)`` are a request's headers. ``reads_per_second`` is the provider's default rate.
     ``event_types`` are those to select at the provider; empty if it sends all.
     """
@@ -51,7 +52,7 @@ class BillingProvider:
     customer_in: Callable[[Document], Document]
     more_path: Callable[[Document], str | None] = lambda subscription: None
     with_more: Callable[[Document, Document], Document] = lambda subscription, answer: subscription
-    page: Callable[[Document], PageOf]
+    page: Callable[[Document, str], PageOf]
     event_types: tuple[str, ...] = ()
     has_trusted_payloads: bool = True
     """False for a provider that signs nothing: a payload is applied only after reading the object."""
