@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from app.core.db.statements import Statement
 from app.core.health import gauge
 
-# Of the states pending and failed; one without events is absent. One SELECT per state, so that each
+# Of the states that want attention; one without events is absent. One SELECT per state, so that each
 # reads only the partial index of its state.
 DEPTH = Statement(
     "webhook_events.depth",
@@ -17,7 +17,7 @@ DEPTH = Statement(
         "SELECT status, count(*) AS events,"  # noqa: S608
         " extract(epoch FROM now() - min(created_at))::float AS oldest_seconds "
         f"FROM webhook_events WHERE status = '{state}' GROUP BY status"
-        for state in ("pending", "failed")
+        for state in ("pending", "waiting_tenant", "failed")
     ),
 )
 

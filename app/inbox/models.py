@@ -13,12 +13,16 @@ from app.core.db.models import Moment, Row
 
 
 class Status(StrEnum):
-    """The state of an event. The worker changes ``pending``; only a replay changes the others."""
+    """The state of an event. The worker changes ``pending``; only a replay changes the others.
+
+    ``waiting_tenant``: a billing event that no tenant is known for. It is made pending when one is.
+    """
 
     PENDING = "pending"
     SUCCEEDED = "succeeded"
     IGNORED = "ignored"
     FAILED = "failed"
+    WAITING_TENANT = "waiting_tenant"
 
 
 class WebhookEvent(Row):
@@ -45,6 +49,18 @@ class WebhookEvent(Row):
             "ix_webhook_events_pending",
             "next_attempt_at",
             postgresql_where=text("status = 'pending'"),
+        ),
+        Index(
+            "ix_webhook_events_pending_of_source",
+            "source",
+            "next_attempt_at",
+            postgresql_where=text("status = 'pending'"),
+        ),
+        Index(
+            "ix_webhook_events_waiting_tenant",
+            "source",
+            "created_at",
+            postgresql_where=text("status = 'waiting_tenant'"),
         ),
         Index(
             "ix_webhook_events_failed",

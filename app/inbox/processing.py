@@ -182,7 +182,10 @@ def _apply(event: WebhookEvent) -> None:
     except (UniqueViolation, Conflict) as raced:
         raise RowChanged("webhook_events") from raced
     if status is not Status.PENDING and (detail or status is not Status.SUCCEEDED):
-        update_row(WebhookEvent, event, {"status": status.value, "detail": detail})
+        values = {"status": status.value, "detail": detail}
+        if status is Status.WAITING_TENANT:
+            values |= {"processed_at": None}
+        update_row(WebhookEvent, event, values)
     log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
 
 

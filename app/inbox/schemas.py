@@ -33,7 +33,7 @@ DESCRIPTIONS = {
     "source": "The provider, such as `workos` or `sendgrid`.",
     "external_id": "The provider's id of the event.",
     "event_type": "The provider's name of the event type.",
-    "status": "What became of the event; only `pending` changes by itself.",
+    "status": "What became of the event; only `pending` and `waiting_tenant` change by themselves.",
     "detail": "Why it was ignored or waits, or the error of its last attempt; else empty.",
     "attempts": "How often a worker has tried to apply it.",
     "replays": "How often it was replayed.",

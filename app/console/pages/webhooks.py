@@ -14,7 +14,9 @@ from app.console.pages.common import are_underway
 from app.core.json_text import Json
 
 FILTERS = (
-    Filter("status", "State", choices("pending", "succeeded", "ignored", "failed")),
+    Filter(
+        "status", "State", choices("pending", "succeeded", "ignored", "failed", "waiting_tenant")
+    ),
     Filter("source", "Source"),
     Filter("type", "Type"),
     *DATES,
@@ -60,6 +62,7 @@ def _result(event: Json) -> str:
         "pending": f"Waits for attempt {number + 1}",
         "succeeded": f"Applied after {attempts}",
         "failed": f"Failed after {attempts}",
+        "waiting_tenant": "Waits for its tenant",
     }.get(event["status"], "Ignored")
     replays = {0: "", 1: ", replayed once", 2: ", replayed twice"}
     return done + replays.get(event["replays"], f", replayed {event['replays']:,} times")

@@ -162,7 +162,7 @@ def _redact_events(work: Erasure) -> None:
             )
         values: dict[str, object] = {"body": None, "headers": {}, "detail": ""}
         values |= {name: who.redact(getattr(row, name)) for name in ("event_type", "request_id")}
-        if row.status == Status.FAILED.value:
+        if row.status in (Status.FAILED.value, Status.WAITING_TENANT.value):
             values |= {"status": Status.IGNORED.value, "detail": "erased"}
         if has_own_key(row, who):
             values["external_id"] = digest(row.external_id.encode())
