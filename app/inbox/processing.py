@@ -182,7 +182,7 @@ def _apply(event: WebhookEvent) -> None:
     except (UniqueViolation, Conflict) as raced:
         raise RowChanged("webhook_events") from raced
     if status is not Status.PENDING and (detail or status is not Status.SUCCEEDED):
-        values = {"status": status.value, "detail": detail}
+        values: dict[str, object] = {"status": status.value, "detail": detail}
         if status is Status.WAITING_TENANT:
             values |= {"processed_at": None}
         update_row(WebhookEvent, event, values)
