@@ -106,7 +106,7 @@ def call(
             PAGE_TENANT: (request.view_args or {}).get("tenant_id"),
             IS_COUNTED: True,
         },
-        **({} if body is None else {"json": body}),
+        **_content(body),
     )
     note_change(response.headers.get(reading.HEADER, ""))
     return Answer(
@@ -158,6 +158,13 @@ def succeeded(answer: Answer) -> Answer:
     if not answer.is_ok:
         raise Refused(answer)
     return answer
+
+
+def _content(body: Json) -> dict[str, Json]:
+    """The body as the client takes it: JSON, or the bytes of a file of JSON Lines."""
+    if isinstance(body, bytes):
+        return {"data": body, "content_type": "application/x-ndjson"}
+    return {} if body is None else {"json": body}
 
 
 def _text(value: object) -> str:

@@ -32,6 +32,7 @@ PLATFORM = (
     ("list_webhooks", "Webhooks in", Permission.WEBHOOKS_READ),
     ("list_endpoints", "Events out", Permission.EVENTS_READ),
     ("list_suppressions", "Suppressions", Permission.WEBHOOKS_READ),
+    ("list_imports", "Imports", Permission.SUPERADMIN),
     ("show_operations", "Operations", Permission.SUPERADMIN),
 )
 # The pages of one tenant.
@@ -63,6 +64,7 @@ PLATFORM_ACTIONS = (
     ("list_tenants", "Grant a flag: choose the tenant", Permission.SUPERADMIN),
     ("list_tenants", "Assign a plan: choose the tenant", Permission.SUPERADMIN),
     ("create_plan", "New plan", Permission.SUPERADMIN),
+    ("create_import", "New import", Permission.SUPERADMIN),
     ("create_api_key", "New API key of the platform", Permission.SUPERADMIN),
     ("create_endpoint", "New endpoint of the platform", Permission.SUPERADMIN),
     ("replay_failed_webhooks", "Replay the failed events", Permission.WEBHOOKS_WRITE),
@@ -100,6 +102,8 @@ PARTS = {
     "waiting": "list_webhooks",
     "event": "list_endpoints",
     "suppression": "list_suppressions",
+    "import": "list_imports",
+    "work": "search",
     "tenant": "show_tenant",
 }
 

@@ -61,6 +61,10 @@ def date(text: str) -> Markup:
     )
 
 
+def is_past(text: str | None) -> bool:
+    return text is not None and datetime.fromisoformat(text) < utcnow()
+
+
 def day(text: str) -> str:
     """The day of a time, in UTC."""
     exact = datetime.fromisoformat(text).astimezone(UTC)
@@ -76,6 +80,11 @@ def relative(when: datetime, now: datetime) -> str:
             said = f"{number} {unit}{'s' if number > 1 else ''}"
             return f"in {said}" if seconds > 0 else f"{said} ago"
     return "in less than a minute" if seconds > 0 else "just now"
+
+
+def span(begin: str, end: str) -> str:
+    """The hours, minutes and seconds between two times, such as ``0:00:12``."""
+    return str(datetime.fromisoformat(end) - datetime.fromisoformat(begin)).partition(".")[0]
 
 
 def pretty(value: Json) -> str:

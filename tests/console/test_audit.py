@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -56,6 +57,7 @@ def order(world: dict[str, Any]) -> dict[str, Any]:
 
 FIELD = {"entity_type": "user", "field_key": "floor", "field_type": "text", "label": "Floor"}
 LIMIT = {"flag_key": "calls2", "default_value": "5", "period": "day", "policy": "soft"}
+LINE = b'{"type": "tenant", "idp_org_id": "org_new", "name": "New"}'
 URL = "https://hooks.example.com/all"
 CONNECTION = {
     "name": "Okta",
@@ -81,6 +83,7 @@ ACTIONS: dict[str, Action] = {
     "create_connection": Action(CONNECTION),
     "create_endpoint": Action({"url": URL, "types": "*"}),
     "create_field": Action(FIELD),
+    "create_import": Action({"file": (BytesIO(LINE), "x.jsonl")}, is_platforms=True),
     "create_plan": Action({"name": "scale"}, is_platforms=True),
     "create_plan_flag": Action(LIMIT, query="?type=limit", is_platforms=True),
     "create_tenant": Action({"name": "Other", "idp_org_id": "org_other"}, is_platforms=True),

@@ -6,6 +6,7 @@ import html
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ from tests.factories import (
     platform_token,
     preset_flag,
 )
+from tests.imports.files import as_file, finish, tenant_line, user_line
 from tests.search import finding
 
 
@@ -141,7 +143,7 @@ class TestGarbage:
     NAMES = """
         form_version form_key form_confirmation name slug role reason until flag_value flag_key
         default_value expires_at permissions options label field_key field_type entity_type field_id
-        email idp_user_id plan_name period policy warn_at idp_org_id group_roles_group group_roles_role
+        email idp_user_id file plan_name period policy warn_at idp_org_id group_roles_group group_roles_role
         form_before form_expected text id to department org_id next token
     """
 
@@ -553,6 +555,41 @@ class TestUndo:
         pilot, beta = [("scale", "Pilot")], [(True, False)]
         assert found == [beta, beta, [], pilot, pilot, pilot]
 
+    def test_of_a_flag_of_a_plan_removes_it_or_gives_it_back(self, browser):
+        theme, calls = preset_flag("theme", "plain"), limit_flag(warn_at=[50])
+        plan = create_limits("free", theme, calls)
+        page = f"/console/plans/{plan.id}"
+
+        def after(path, **values):
+            """The flags after a change, after its undo, and after the undo of that."""
+            browser.send(f"{page}/flags/{path}", **values)
+            found = [database.query("SELECT flags FROM plan_presets")[0][0]]
+            for _ in range(2):
+                assert browser.undo(page).status_code == 303
+                found.append(database.query("SELECT flags FROM plan_presets")[0][0])
+            return found
+
+        added = after("new?type=boolean", flag_key="beta", default_value="true")
+        browser.undo(page)
+        removed = after("calls/remove", form_confirmation="calls")
+
+        assert [len(each) for each in added] == [3, 2, 3]
+        assert removed == [[theme], [theme, calls], [theme]]
+
+    def test_of_a_moved_field_moves_it_back(self, tenant, browser):
+        ids = [create_field(tenant, field_key=key).id for key in ("one", "two", "three")]
+        page = f"/console/tenants/{tenant.id}/custom-fields"
+        stored = "SELECT id FROM custom_fields ORDER BY sort_order, created_at, id"
+
+        found = []
+        for move in (f"{ids[0]} {ids[2]}", f"{ids[2]} {ids[0]}", f"{ids[1]} "):
+            browser.post(f"{page}/order", data={"move": move})
+            found.append([each for (each,) in database.query(stored)])
+            assert browser.undo(page).status_code == 303
+            assert [each for (each,) in database.query(stored)] == ids
+
+        assert ids not in found
+
     def test_overwrites_nothing_that_somebody_else_changed_meanwhile(self, signed_in, tenant):
         first, second, path = signed_in(), signed_in(), f"/console/tenants/{tenant.id}"
         first.send(f"{path}/edit", name="First", slug="acme")
@@ -948,7 +985,8 @@ class TestStart:
         assert "Renamed" in changes
         for more in ("/console/tenants", "/console/operations", "/console/audit"):
             assert f'<a href="{more}"' in text.partition("<main")[2]
-        assert calls == ["/v1/operations/work", "/v1/tenants", "/v1/audit-events"]
+        assert 'hx-get="/console/work"' in text
+        assert calls == ["/v1/tenants", "/v1/audit-events"]
 
     def test_shows_what_wants_attention_and_leads_to_its_list(self, signed_in, tenant):
         late = create_subscription(tenant, bp_status="past_due")
@@ -957,7 +995,7 @@ class TestStart:
 
         (link,) = re.findall(
             r'href="([^"]*)"><span class="figure">1</span> past-due subscriptions',
-            browser.get("/console").text,
+            browser.get("/console/work").text,
         )
         listed = browser.get(html.unescape(link)).text
 
@@ -992,6 +1030,43 @@ class TestStart:
         assert "Newest" not in text
         assert "autofocus" not in text
         assert set(calls) <= {"/v1/search"}
+
+
+class TestImports:
+    def test_shows_what_a_file_made_and_the_faults_of_its_lines(self, app, browser):
+        lines = (tenant_line(), user_line("ada"), user_line("bo", email=ATTACK), b"{")
+        file = (BytesIO(as_file(*lines)), "people.jsonl")
+
+        sent = browser.send("/console/imports/new", file=file)
+        waiting = browser.get(sent.location).text
+        finish(app, sent.location.rpartition("/")[2])
+        page = browser.get(sent.location).text
+
+        assert "hx-get=" in waiting.partition('id="follow"')[2].partition(">")[0]
+        assert 'id="follow" class="quiet"></div>' in page
+        made, _, faults = page.partition("<h2>Faults</h2>")
+        made = made.partition("<h2>What it made</h2>")[2]
+        links = [html.unescape(each) for each in re.findall(r'href="([^"]+)">1<', made)]
+        assert [link.partition("?")[0] for link in links] == ["/console/tenants", "/console/users"]
+        assert "Name of org" in browser.get(links[0]).text
+        assert "ada@example.com" in browser.get(links[1]).text
+        assert re.findall(r'class="right number">(\d)</td>', faults) == ["3", "4"]
+        assert "valid email address" in faults
+        assert "<script>alert" not in page
+
+    @pytest.mark.parametrize("content", [None, b""])
+    def test_needs_a_file(self, browser, content):
+        sent = {} if content is None else {"file": (BytesIO(content), "empty.jsonl")}
+
+        answer = browser.send("/console/imports/new", **sent)
+
+        assert answer.status_code == 422
+        assert "Choose a file that is not empty." in answer.text
+
+    def test_takes_as_large_a_file_as_the_api(self, browser):
+        file = (BytesIO(b" " * 2 * 1024 * 1024), "blank.jsonl")
+
+        assert browser.send("/console/imports/new", file=file).status_code == 303
 
 
 class TestSearch:

@@ -7,7 +7,9 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
+from app.core.clock import utcnow
 from app.events.models import Event
+from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
@@ -55,6 +57,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "key_id": key_id,
         "key": "theme",
         "event_id": _webhook_event().id,
+        "import_id": _import().id,
         "evt_id": f"evt_{event.id.hex}",
         "connection_id": create_connection(tenant)[0].id,
         "endpoint_id": endpoint.id,
@@ -105,6 +108,24 @@ def _event(tenant: Any) -> Any:
     )
     values = {"type": "user.created", "actor": "platform", "is_platform_actor": True}
     return save(Event, tenant_id=tenant.id, position=1, before={}, after={}, **values)
+
+
+def _import() -> Any:
+    numbers = {"created": 1, "updated": 1, "unchanged": 1, "failed": 1}
+    made = save(
+        Import,
+        created_by_user_id="platform:ops",
+        state="completed",
+        lines_total=4,
+        lines_done=4,
+        lines_failed=1,
+        counts={"user": numbers},
+        finished_at=utcnow(),
+    )
+    errors = [{"loc": ["body", "email"], "msg": ATTACK, "type": "missing", "input": None}]
+    fault = {"line": 3, "type": "user", "idp_org_id": "org_1", "name": ATTACK, "errors": errors}
+    save(ImportFault, import_id=made.id, **fault)
+    return made
 
 
 def _webhook_event() -> Any:

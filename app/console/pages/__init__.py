@@ -7,6 +7,7 @@ from app.console.pages import (  # noqa: F401
     custom_fields,
     endpoints,
     flags,
+    imports,
     members,
     operations,
     plans,
