@@ -31,6 +31,7 @@ def report(stage: Stage) -> str:
     tenant = f"/console/tenants/{row_id(TENANT, 0)}"
     pages = {
         "home": "/console",
+        "what wants attention": "/console/work",
         "search": "/console?q=tenant",
         "tenants": "/console/tenants",
         "a tenant": tenant,
@@ -47,6 +48,7 @@ def report(stage: Stage) -> str:
         "all subscriptions": "/console/subscriptions",
         "a plan": f"/console/plans/{row_id(PRESET, 0)}",
         "audit": "/console/audit",
+        "imports": "/console/imports",
     }
     users = stage.tenants * stage.users_per_tenant
     files = sum(len(get_asset(name).compressed) for name in NAMES)
