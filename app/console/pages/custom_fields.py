@@ -8,7 +8,7 @@ from flask import redirect, request, url_for
 from werkzeug.exceptions import BadRequest
 
 from app.console import api
-from app.console.access import set_notice
+from app.console.access import Notice, set_notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, Lines, choices
 from app.console.lists import Filter, filter_values, list_rows, show_list
@@ -138,7 +138,8 @@ def order_fields(tenant_id: UUID) -> Shown:
     field = api.get(path).data
     entity_type, field_id = field["entity_type"], field["id"]
     rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
-    ids = [row["id"] for row in sorted(rows, key=_place) if row["id"] != field_id]
+    sorted_ids = [row["id"] for row in sorted(rows, key=_place)]
+    ids = [each for each in sorted_ids if each != field_id]
     shown = redirect(_list(tenant_id, **filter_values(FILTERS)), 303)
     if before and before not in ids:
         return set_notice(shown, "Somebody else has changed the fields meanwhile. Nothing moved.")
@@ -146,7 +147,9 @@ def order_fields(tenant_id: UUID) -> Shown:
     ids.insert(place, field_id)
     body = {"entity_type": entity_type, "field_ids": ids}
     api.succeeded(api.call("POST", f"{PATH}/reorder", query={"tenant_id": tenant_id}, body=body))
-    return set_notice(shown, f"{field['label']} is number {place + 1} of {len(ids)} now.")
+    told = f"{field['label']} is number {place + 1} of {len(ids)} now."
+    next_id = "".join(sorted_ids[sorted_ids.index(field_id) + 1 :][:1])
+    return set_notice(shown, Notice(told, request.path, {"move": [f"{field_id} {next_id}"]}))
 
 
 def _place(field: Json) -> tuple[Json, ...]:

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound
 
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, Sent, choices
+from app.console.forms import Field, Form, Inputs, Sent, choices
 from app.console.lists import list_rows, show_list
 from app.console.pages.common import recent_history
 from app.console.pages.flags import value_field
@@ -132,24 +132,36 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
         confirmation=key,
         back=_page(plan_id),
         template=TEMPLATE,
+        values=_values(removed),
+        undone_by=(KEY, *_fields(removed)),
     )
     if request.method != "POST":
         preview = api.call("POST", f"{path}/preview", body=body, if_match=found.etag)
         form.preview = api.succeeded(preview).data
-    query = {"force": True}
-    return form.send("PATCH", query=query, body=body, done="The flag was removed.")
+    undo = f"flags/new?type={removed['flag_type']}"
+    done, query = "The flag was removed.", {"force": True}
+    return form.send("PATCH", query=query, body=body, done=done, undo=undo)
+
+
+def _fields(flag: Json) -> tuple[Field, ...]:
+    value = value_field(flag["flag_type"], "default_value", "Value")
+    metering = METERING if flag["flag_type"] == "limit" else ()
+    return value, *metering, DESCRIPTION, LOCKED
+
+
+def _values(flag: Json) -> Json:
+    return {**flag, **flag.get("metering", {})}
 
 
 def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown:
     """The form of one flag of the plan ``found``; a flag without a key is a new one."""
     plan, key = found.data, flag.get("flag_key")
     metering = METERING if flag["flag_type"] == "limit" else ()
-    value = value_field(flag["flag_type"], "default_value", "Value")
     form = Form(
         title,
-        (*(() if key else (KEY,)), value, *metering, DESCRIPTION, LOCKED),
+        _fields(flag) if key else (KEY, *_fields(flag)),
         row=f"{PATH}/{plan['id']}",
-        values={**flag, **flag.get("metering", {})},
+        values=_values(flag),
         intro=f"The change applies to all tenants of the plan {plan['name']} at once.",
         back=_page(plan["id"]),
         template=TEMPLATE,
@@ -165,7 +177,10 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
             return {"flags": [*others, changed]}
         return {"flags": [changed if each is flag else each for each in others]}
 
-    undo = f"flags/{quote(key, safe='')}/edit" if key else ""
+    def undo(_: Inputs) -> str:
+        name = quote(key or request.form["flag_key"].strip(), safe="")
+        return f"flags/{name}/{'edit' if key else 'remove'}"
+
     return form.send("PATCH", body=body, preview="/preview", done=done, undo=undo)
 
 
