@@ -204,13 +204,13 @@ class TestKeyboard:
     def test_the_palette_offers_the_actions_of_the_page_first(self, visit, world):
         browser = visit()
         page, box = browser.page, browser.page.locator("#palette input")
-        offered = page.locator("#actions li:visible")
+        offered = page.locator(".offered li:visible")
 
         browser.open(f"/console/tenants/{world['tenant_id']}")
         page.locator("#find").click()
         expect(box).to_be_focused()
         browser.check()
-        first = offered.first.inner_text()
+        first = page.locator(".offered >> nth=0").inner_text()
         box.fill("new")
         labels = offered.all_inner_texts()
         box.fill("gra fl")
@@ -234,7 +234,7 @@ class TestKeyboard:
         browser.page.keyboard.press("/")
 
         expect(browser.page.locator("#palette input")).to_be_focused()
-        expect(browser.page.locator("#actions li")).to_have_count(0)
+        expect(browser.page.locator(".offered h2")).to_have_text(["Pages"])
 
     def test_the_first_tab_reaches_the_skip_link(self, visit, world):
         browser = visit()
@@ -354,6 +354,21 @@ class TestPhone:
         assert "Role" in role.evaluate("each => getComputedStyle(each, '::before').content")
         expect(phone.page.locator("thead")).to_be_hidden()
         expect(phone.page.locator(".find kbd")).to_be_hidden()
+
+    def test_sorts_by_a_menu(self, phone):
+        for name in ("Beta", "Alpha"):
+            create_tenant(name=name)
+        phone.open("/console/tenants")
+        menu, names = phone.page.locator(".sort-menu select"), phone.page.locator("td.main")
+
+        phone.check(LOOKS[1:])
+        menu.select_option("Name ↓")
+        assert names.all_inner_texts() == ["Beta", "Alpha"]
+        menu.select_option("Name ↑")
+        assert names.all_inner_texts() == ["Alpha", "Beta"]
+        menu.select_option("Created ↑")
+        phone.page.wait_for_url("**/console/tenants?order=created_at")
+        expect(names).to_have_text(["Beta", "Alpha"])
 
     def test_opens_the_menu_when_asked(self, phone, world):
         phone.open("/console/tenants")
@@ -627,4 +642,5 @@ class TestOperator:
         assert said.startswith(f"{PLATFORM_SUBJECT} (platform) changed the assigned plan until")
 
         browser.open("/console")
-        assert "trials end" not in page.inner_text("main")
+        page.wait_for_selector("#work .numbers")
+        assert "trials that end" not in page.inner_text("#work")

@@ -38,7 +38,7 @@
 
   function suggest() {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const item of palette.querySelectorAll("#actions li")) {
+    for (const item of palette.querySelectorAll(".offered li")) {
       const known = item.querySelector(".title").textContent.toLowerCase().split(/\W+/);
       item.hidden = !words.every((word) => known.some((each) => each.startsWith(word)));
     }
@@ -66,7 +66,7 @@
     } else if (event.key === "Enter" && event.target === box) {
       event.preventDefault();
       opensFirst = box.value.trim() !== "";
-      const action = palette.querySelector("#actions li:not([hidden]) a.first");
+      const action = palette.querySelector(".offered li:not([hidden]) a.first");
       if (action) action.click();
       else suggest();
     } else if (event.key === "Escape") palette.close();
@@ -124,12 +124,30 @@
     Object.assign(button, { type: "button", className: "sort", title: "Sorts the rows shown" });
     button.append(...head.childNodes);
     head.append(button);
-    button.addEventListener("click", () => {
-      const order = head.ariaSort === "ascending" ? "descending" : "ascending";
-      for (const each of head.parentElement.cells) each.ariaSort = null;
-      head.ariaSort = order;
-      sortRows(head);
-    });
+    button.addEventListener("click", () => sortBy(head, head.ariaSort === "ascending" ? "descending" : "ascending"));
+  }
+
+  // A link among the heads is sorted by the server.
+  function sortBy(head, order) {
+    const link = head.querySelector("a");
+    if (link && head.ariaSort !== order) location.assign(link.href);
+    if (link) return;
+    for (const each of head.parentElement.cells) each.ariaSort = null;
+    head.ariaSort = order;
+    sortRows(head);
+  }
+
+  // On a phone the heads are hidden, so a menu has their orders.
+  function addSortMenu(table, heads) {
+    const label = Object.assign(document.createElement("label"), { className: "sort-menu", textContent: "Sort by" });
+    const menu = document.createElement("select");
+    const orders = heads.flatMap((head) => [[head, "ascending", "↑"], [head, "descending", "↓"]]);
+    const sorted = orders.findIndex(([head, order]) => head.ariaSort === order);
+    if (sorted < 0) menu.add(new Option("", -1));
+    orders.forEach(([head, , arrow], place) => menu.add(new Option(`${head.textContent} ${arrow}`, place, false, place === sorted)));
+    menu.addEventListener("change", () => { if (menu.value >= 0) sortBy(...orders[menu.value]); });
+    label.append(menu);
+    table.closest(".scroll").before(label);
   }
 
   function prepareTables() {
@@ -142,7 +160,10 @@
         }
       }
       const isSorted = table.tBodies[0].rows.length < 2 || table.querySelector(".order, .sort");
-      if (!isSorted) heads.filter((head) => !head.querySelector("a, .quiet")).forEach(addSortButton);
+      if (!isSorted) {
+        heads.filter((head) => !head.querySelector("a, .quiet")).forEach(addSortButton);
+        addSortMenu(table, heads.filter((head) => head.querySelector("a, .sort")));
+      }
       table.querySelectorAll("th[aria-sort]:has(.sort)").forEach(sortRows);
     }
   }
@@ -228,7 +249,7 @@
 
   // Errors of htmx's own requests: the page says so, and the link below still works.
   document.addEventListener("htmx:responseError", (event) => {
-    const place = event.detail.elt.closest("#more, form") || document.body;
+    const place = event.detail.elt.closest("#more, #work, form") || document.body;
     let message = place.querySelector(".failed");
     if (!message) {
       message = document.createElement("span");
