@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from uuid import UUID
 
 from flask import url_for
@@ -72,13 +72,14 @@ def create_endpoint(tenant_id: UUID | None = None) -> Shown:
 def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     path = f"{PATH}/{endpoint_id}"
     listing = list_rows(f"{path}/deliveries", DELIVERIES)
+    endpoint = api.get(path, include="failing_since").data
     return show_list(
         "endpoint",
-        "Endpoint",
+        endpoint["description"] or urlsplit(endpoint["url"]).hostname,
         listing,
         DELIVERY,
         tenant_id=tenant_id,
-        endpoint=api.get(path, include="failing_since").data,
+        endpoint=endpoint,
         is_underway=are_underway(listing.rows),
         history=recent_history(path),
     )

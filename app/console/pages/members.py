@@ -73,6 +73,7 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         "End the membership",
         row=f"{PATH}/{membership_id}",
         intro="The person cannot use this tenant until the membership is activated again.",
+        submit="End the membership",
         is_dangerous=True,
     )
     query = {"is_active": False}
