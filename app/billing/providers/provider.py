@@ -41,15 +41,15 @@ class BillingProvider:
     headers: Callable[[str], Mapping[str, str]]
     reads_per_second: float
     event: Callable[[Document], BillingEvent]
-    event_type: Callable[[Document], object]
+    event_type: Callable[[Document], object] = lambda event: event.value("type")
     event_id: Callable[[Document], object]
     snapshot: Callable[[Document], Snapshot]
     customer: Callable[[Document], Customer]
     subscription_path: Callable[[str], str]
     customer_path: Callable[[str], str]
     page_path: Callable[[str], str]
-    subscription_in: Callable[[Document], Document]
-    customer_in: Callable[[Document], Document]
+    subscription_in: Callable[[Document], Document] = lambda answer: answer
+    customer_in: Callable[[Document], Document] = lambda answer: answer
     more_path: Callable[[Document], str | None] = lambda subscription: None
     with_more: Callable[[Document, Document], Document] = lambda subscription, answer: subscription
     page: Callable[[Document, str], PageOf]

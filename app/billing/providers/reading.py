@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from math import log
+from urllib.parse import quote
 
-from app.inbox.providers.payloads import MAX_ID, Document, Unreadable
+from app.billing.providers.provider import PageOf
+from app.billing.snapshots import Customer
+from app.inbox.providers.payloads import MAX_ID, Document, Unreadable, Unwanted
 
 MAX_COUNT = 2**63 - 1
-_MONTH = 365.25 / 12
-_INTERVALS = {"day": 1.0, "week": 7.0, "month": _MONTH, "year": 12 * _MONTH}
+MONTH = 365.25 / 12
+INTERVALS = {"day": 1, "week": 7, "month": MONTH, "year": 12 * MONTH}
 CYCLES = {
-    "weekly": 7.0,
-    "monthly": _MONTH,
-    "quarterly": 3 * _MONTH,
-    "semiannual": 6 * _MONTH,
-    "annual": 12 * _MONTH,
+    "weekly": 7,
+    "monthly": MONTH,
+    "quarterly": 3 * MONTH,
+    "semiannual": 6 * MONTH,
+    "annual": 12 * MONTH,
 }
-"""Our billing cycles, in days."""
+"""The intervals of providers and our billing cycles, in days."""
 
 
 def billing_cycle(interval: str, count: int | None = 1) -> str:
-    """The cycle nearest to ``count`` days, weeks, months or years; ``monthly`` if not known."""
-    days = _INTERVALS.get(interval, _MONTH) * (count or 1)
+    """The cycle nearest to ``count`` days, weeks, months or years; ``""`` for another interval."""
+    if interval not in INTERVALS:
+        return ""
+    days = INTERVALS[interval] * (count or 1)
     return min(CYCLES, key=lambda cycle: abs(log(CYCLES[cycle] / days)))
 
 
@@ -52,16 +57,29 @@ def total(parts: Iterable[tuple[int | None, int | None]]) -> int | None:
     return found if is_known and found <= MAX_COUNT else None
 
 
-def tenant(metadata: Document) -> str:
-    """``tenant_id`` of metadata, as text; ``""`` without one, or if it is longer than 255."""
-    found = metadata.pairs().get("tenant_id", "").strip()
-    return found if len(found) <= MAX_ID else ""
+def tenant(*metadata: Document) -> str:
+    """The first ``tenant_id``, as text; ``""`` without one, or if it is longer than 255."""
+    ids = (one.pairs().get("tenant_id", "").strip() for one in metadata)
+    return next((found for found in ids if 0 < len(found) <= MAX_ID), "")
+
+
+def customer(metadata: str) -> Callable[[Document], Customer]:
+    """Reads a customer; ``metadata`` is the member that has the tenant."""
+    return lambda found: Customer(found.identifier("id"), tenant(found.at(metadata)))
 
 
 def reference(document: Document, *path: str) -> str:
-    """The id of another object, which stands there alone or in the object itself."""
+    """The id of another object, of which there is the id alone or the whole object."""
     found = document.at(*path)
     return found.identifier("id") if found.members() else document.identifier(*path)
+
+
+def subscription_of(document: Document, *paths: tuple[str, ...]) -> str:
+    """The first of these ids of a subscription; raises Unwanted if there is none."""
+    for path in paths:
+        if document.has(*path):
+            return reference(document, *path)
+    raise Unwanted("not about a subscription")
 
 
 def earliest(moments: Iterable[datetime | None]) -> datetime | None:
@@ -77,8 +95,23 @@ def listed(answer: Document, *path: str) -> list[Document]:
     return found
 
 
-def last_id(subscriptions: list[Document], has_more: bool | None) -> str | None:
-    """The cursor of a list that goes on after its last id; None at its end."""
-    if has_more is None or (has_more and not subscriptions):
-        raise Unreadable("the page does not say whether there are more")
-    return subscriptions[-1].identifier("id") if has_more else None
+def pages(*has_more: str) -> Callable[[Document, str], PageOf]:
+    """Reads a page of ``data`` whose cursor is its last id, with a flag for more pages."""
+
+    def page(answer: Document, cursor: str) -> PageOf:
+        objects, is_followed = listed(answer, "data"), answer.flag(*has_more)
+        if is_followed is None or (is_followed and not objects):
+            raise Unreadable("the page does not say whether there are more")
+        return PageOf(objects, objects[-1].identifier("id") if is_followed else None)
+
+    return page
+
+
+def below(path: str) -> Callable[[str], str]:
+    """Makes the path of one object."""
+    return lambda id_: f"{path}/{quote(id_, safe='')}"
+
+
+def paged(path: str, name: str) -> Callable[[str], str]:
+    """Makes the path of one page; the query's parameter ``name`` is the cursor."""
+    return lambda cursor: f"{path}&{name}={quote(cursor, safe='')}" if cursor else path

@@ -1,0 +1,114 @@
+"""Polar: subscriptions and customers, with the product as the plan and seats as its quantity.
+
+Each change gives ``subscription.updated`` and often a second event; the status counts, and not the
+name of the event. The event's id is the header ``webhook-id``.
+https://polar.sh/docs/integrate/webhooks/events lists the events.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from app.billing.providers import reading
+from app.billing.providers.provider import BillingProvider, PageOf
+from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
+from app.inbox.providers.payloads import MAX_ID, Document, Unreadable, Unwanted
+from app.subscriptions.statuses import StatusClass
+
+_CLASSES = {
+    "incomplete": StatusClass.PENDING,
+    "trialing": StatusClass.LIVE,
+    "active": StatusClass.LIVE,
+    "past_due": StatusClass.PAST_DUE,
+    "unpaid": StatusClass.PAST_DUE,  # revoked after the last attempt to collect
+    "paused": StatusClass.PAUSED,
+    "canceled": StatusClass.ENDED,
+    "incomplete_expired": StatusClass.ENDED,
+}
+_EVENTS = (
+    "subscription.created", "subscription.active", "subscription.updated",
+    "subscription.canceled", "subscription.uncanceled", "subscription.past_due",
+    "subscription.revoked", "subscription.paused", "subscription.resumed",
+    "customer.created", "customer.updated", "customer.deleted", "customer.state_changed",
+)  # fmt: skip
+
+
+def _event(event: Document) -> BillingEvent:
+    kind, data = str(event.value("type")), event.at("data")
+    if kind not in _EVENTS:
+        raise Unwanted("not about a subscription or a customer")
+    told = partial(BillingEvent, occurred_at=event.moment("timestamp"))
+    if kind.startswith("customer."):
+        return told(customer=_customer(data))
+    snapshot = _snapshot(data)
+    return told(subscription_id=snapshot.subscription_id, snapshot=snapshot)
+
+
+def _snapshot(subscription: Document) -> Snapshot:
+    status = subscription.identifier("status")
+    status_class = _CLASSES.get(status, StatusClass.UNKNOWN)
+    ends_with_period = subscription.flag("cancel_at_period_end") is True
+    is_canceled = ends_with_period or status_class is StatusClass.ENDED
+    product, seats = reading.word(subscription, "product_id"), reading.whole(subscription, "seats")
+    interval = reading.word(subscription, "recurring_interval")
+    count = reading.whole(subscription, "recurring_interval_count")
+    canceled_at, ended_at = map(subscription.optional_moment, ("canceled_at", "ended_at"))
+    reasons = ("customer_cancellation_comment",), ("customer_cancellation_reason",)
+    created_at = subscription.moment("created_at")
+    return Snapshot(
+        subscription_id=subscription.identifier("id"),
+        customer_id=subscription.identifier("customer_id"),
+        status=status,
+        status_class=status_class,
+        tenant=reading.tenant(subscription.at("metadata")) or _tenant(subscription.at("customer")),
+        items=(Item(product, product, 1 if seats is None else seats),),
+        currency=reading.word(subscription, "currency").upper(),
+        amount=reading.whole(subscription, "amount"),
+        billing_cycle=reading.billing_cycle(interval, count),
+        start_date=subscription.optional_moment("started_at") or created_at,
+        trial_end=subscription.optional_moment("trial_end"),
+        current_period_end=subscription.optional_moment("current_period_end"),
+        auto_renew=not is_canceled,
+        canceled_at=(canceled_at or ended_at) if is_canceled else None,
+        cancel_at_period_end=ends_with_period,
+        cancel_reason=subscription.first_text(*reasons)[:MAX_ID],
+        changed_at=subscription.optional_moment("modified_at") or created_at,
+    )
+
+
+def _tenant(customer: Document) -> str:
+    """``external_id`` is the id that the customer was given by the merchant."""
+    external_id = (customer.text("external_id") or "").strip()
+    return (
+        external_id if 0 < len(external_id) <= MAX_ID else reading.tenant(customer.at("metadata"))
+    )
+
+
+def _customer(customer: Document) -> Customer:
+    return Customer(customer.identifier("id"), _tenant(customer))
+
+
+def _page(answer: Document, cursor: str) -> PageOf:
+    """Numbered pages, the oldest subscription first, so that a new one moves no other."""
+    last, number = reading.whole(answer, "pagination", "max_page"), int(cursor or 1)
+    if last is None:
+        raise Unreadable("pagination.max_page is missing")
+    return PageOf(reading.listed(answer, "items"), str(number + 1) if number < last else None)
+
+
+PROVIDER = BillingProvider(
+    name="polar",
+    title="Polar",
+    api_url="https://api.polar.sh",
+    headers=lambda key: {"Authorization": f"Bearer {key}"},
+    reads_per_second=8,
+    event=_event,
+    event_id=lambda event: None,
+    snapshot=_snapshot,
+    customer=_customer,
+    subscription_path=reading.below("/v1/subscriptions"),
+    customer_path=reading.below("/v1/customers"),
+    page_path=reading.paged("/v1/subscriptions/?sorting=started_at&limit=100", "page"),
+    page=_page,
+    event_types=_EVENTS,
+)
