@@ -61,7 +61,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         status_class=status_class,
         tenant=reading.tenant(subscription.at("custom_data")),
         items=tuple(_item(item) for item in items),
-        currency=reading.word(subscription, "currency_code").upper(),
+        currency=reading.currency(subscription, "currency_code"),
         amount=reading.total(_amount(item) for item in items),
         billing_cycle=reading.billing_cycle(*cycle),
         start_date=subscription.optional_moment("started_at") or subscription.moment("created_at"),

@@ -62,7 +62,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         status_class=status_class,
         tenant=reading.tenant(subscription.at("metadata")) or _tenant(subscription.at("customer")),
         items=(Item(product, product, 1 if seats is None else seats),),
-        currency=reading.word(subscription, "currency").upper(),
+        currency=reading.currency(subscription, "currency"),
         amount=reading.whole(subscription, "amount"),
         billing_cycle=reading.billing_cycle(interval, count),
         start_date=subscription.optional_moment("started_at") or created_at,

@@ -37,6 +37,10 @@ def word(document: Document, *path: str) -> str:
     return (document.text(*path) or "")[:MAX_ID]
 
 
+def currency(document: Document, *path: str) -> str:
+    return word(document, *path).upper()[:MAX_ID]
+
+
 def whole(document: Document, *path: str) -> int | None:
     """A whole number from 0 to 2^63 - 1, or the same as text; None for anything else."""
     value = document.value(*path)

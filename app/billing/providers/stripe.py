@@ -80,7 +80,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         status_class=status_class,
         tenant=reading.tenant(subscription.at("metadata"), subscription.at("customer", "metadata")),
         items=tuple(_item(item) for item in items),
-        currency=reading.word(subscription, "currency").upper(),
+        currency=reading.currency(subscription, "currency"),
         amount=None if subscription.flag("items", "has_more") else amount,
         billing_cycle=reading.billing_cycle(*cycle),
         start_date=subscription.optional_epoch("start_date") or subscription.epoch("created"),
