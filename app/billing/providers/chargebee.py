@@ -14,7 +14,7 @@ from decimal import Decimal
 from app.billing.providers import reading
 from app.billing.providers.provider import BillingProvider, PageOf
 from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
-from app.inbox.providers.payloads import Document, Unwanted
+from app.inbox.providers.payloads import MAX_ID, Document, Unwanted
 from app.subscriptions.statuses import StatusClass
 
 _CLASSES = {
@@ -60,7 +60,7 @@ def _snapshot(content: Document) -> Snapshot:
     status_class = _class_of(status, subscription, customer)
     has_ended = status_class is StatusClass.ENDED
     will_end = status == "non_renewing" and not has_ended
-    currency = reading.word(subscription, "currency_code").upper()
+    currency = reading.currency(subscription, "currency_code")
     digits = 0 if currency in _NO_DIGITS.split() else 3 if currency in _THREE_DIGITS.split() else 2
     items = _items(subscription)
     recurring = [item for item in items if item.value("item_type") != "charge"]
@@ -83,7 +83,7 @@ def _snapshot(content: Document) -> Snapshot:
         # Before the end, ``cancelled_at`` is the time at which the subscription will end.
         canceled_at=time("cancelled_at" if has_ended else "cancel_schedule_created_at"),
         cancel_at_period_end=will_end,
-        cancel_reason=subscription.first_text(("cancel_reason_code",), ("cancel_reason",))[:255],
+        cancel_reason=subscription.first_text(("cancel_reason_code",), ("cancel_reason",))[:MAX_ID],
         changed_at=time("resource_version") or time("updated_at"),
     )
 

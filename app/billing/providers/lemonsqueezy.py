@@ -118,7 +118,7 @@ def _is_live(*holders: Document) -> bool | None:
 
 
 def _page(answer: Document, cursor: str) -> PageOf:
-    """Cursors are page numbers: a new subscription can shift others to the next page, none before."""
+    """Numbered pages: a new subscription can move others to later ones, so none is left out."""
     number, last = int(cursor or 1), whole(answer, "meta", "page", "lastPage")
     if last is None:
         raise Unreadable("the page does not say which is the last")
