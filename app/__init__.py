@@ -39,6 +39,7 @@ DOMAINS = (
     "custom_fields",
     "emails",
     "inbox",
+    "billing",
     "imports",
     "api_keys",
     "connections",

@@ -15,6 +15,7 @@ from werkzeug.test import TestResponse
 
 from app.api_keys import service as api_keys
 from app.auth.permissions import Permission, Role
+from app.billing.models import BillingCustomer
 from app.connections import service as scim
 from app.core.actors import SYSTEM_CLI, Actor
 from app.core.clock import utcnow
@@ -22,6 +23,7 @@ from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
+from app.plans.models import PlanPrice
 from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests.database import platform_transaction, row
@@ -103,6 +105,9 @@ def make_world(app: Flask) -> dict[str, Any]:
     )
     create_webhook_endpoint(tenant_id)
     save(Import, created_by_user_id="cli:root")
+    save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
+    customer = {"provider": "stripe", "customer_id": "stripe", "is_manual": True}
+    save(BillingCustomer, tenant_id=tenant_id, **customer)
     return {**tenant, "token": demo["platform_token"], "newcomer": newcomer}
 
 
@@ -139,6 +144,16 @@ VALUES = {
     },
     "DELETE /v1/billing/plans/{preset_id}": lambda api, world: {
         "row_id": str(create_preset("unused").id)
+    },
+    "PUT /v1/billing/customers/{provider}/{customer_id}": lambda api, world: {
+        "row_id": "polar",
+        "json": {"tenant_id": world["tenant_id"]},
+    },
+    "DELETE /v1/billing/customers/{provider}/{customer_id}": lambda api, world: {
+        "row_id": "stripe"
+    },
+    "PUT /v1/billing/prices": lambda api, world: {
+        "json": {"provider": "stripe", "price_id": "price_2", "plan_name": "free"}
     },
     "DELETE /v1/custom-fields/{field_id}": lambda api, world: {
         "row_id": archived_field(api, world)

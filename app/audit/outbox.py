@@ -50,11 +50,17 @@ def types_of(pattern: str) -> list[str]:
 
 
 INTERNAL = {
+    "billing_customer.created": "It is a setting; the subscriptions that follow have events.",
+    "billing_customer.deleted": "The same.",
+    "billing_customer.updated": "The same.",
     "audit_events.dropped": "The trail became shorter; no resource has changed.",
     "console.link_created": "It is a way to sign in; what the person changes has events of its own.",
     "import.completed": "What an import changes has events of its own.",
     "import.created": "The same.",
     "import.failed": "The same.",
+    "plan_price.created": "It is a setting; the subscriptions that it changes have events.",
+    "plan_price.deleted": "The same.",
+    "plan_price.updated": "The same.",
     "platform_admin.added": "It says who operates the platform, which is nobody else's business.",
     "platform_admin.removed": "The same.",
     "scim_connection.created": "It is a credential's setting; the people it changes have events.",

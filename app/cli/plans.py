@@ -33,19 +33,19 @@ class _RolledBack(Exception):
 @json_option
 @platform_transaction()
 def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
-    """Create and change plan presets as FILE says.
+    """Create and change plan presets, and prices of billing providers, as FILE says.
 
     All is applied in one transaction, or nothing. FILE is YAML of the form that flask plans export
-    prints (- is standard input). Presets that it lacks are left as they are; flags that a preset in
-    it lacks are removed.
+    prints (- is standard input). Presets and prices that it lacks are left as they are; flags that a
+    preset in it lacks are removed.
     """
     try:
-        wanted = read_plans(file.read())
+        plans, prices = read_plans(file.read())
     except UnreadablePlans as fault:
         raise click.UsageError(str(fault)) from None
     found: list[Difference] = []
     with suppress(_RolledBack), savepoint():
-        found = preset_files.apply(wanted, force=force, actor=SYSTEM_CLI)
+        found = preset_files.apply(plans, prices, force=force, actor=SYSTEM_CLI)
         if dry_run:
             raise _RolledBack
     if found or as_json:
@@ -59,7 +59,7 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 @json_option
 @platform_transaction()
 def export(as_json: bool) -> None:
-    """Print all plan presets as YAML, which flask plans apply takes."""
-    document = {"plans": preset_files.export()}
+    """Print all plan presets and prices as YAML, which flask plans apply takes."""
+    document = preset_files.export()
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
     print_text(text, document, as_json=as_json)

@@ -38,7 +38,11 @@ VERBS = {
     "ownerless": "removed the last owner of",
     "plan_unknown": "named an unknown plan in",
 }
-SYSTEMS = {"idp": "The identity provider", "email": "The e-mail provider"}
+SYSTEMS = {
+    "idp": "The identity provider",
+    "email": "The e-mail provider",
+    "billing": "The billing provider",
+}
 WHOLE_ROWS = ("created", "deleted", "added")
 
 

@@ -14,8 +14,8 @@ class Actor:
     """``id`` is shown in rows and in the audit trail.
 
     The id is one of: a user's id, ``platform:<sub>``, ``key:<key id>``, ``scim:<connection id>``,
-    ``system:idp``, ``system:email``, ``system:job``, ``system:webhooks``, or ``cli:<name of the
-    operating system's user>``. ``role`` is the role of a tenant's credential or SCIM connection; an
+    ``system:idp``, ``system:email``, ``system:billing``, ``system:job``, ``system:webhooks``, or
+    ``cli:<name of the operating system's user>``. ``role`` is the role of a tenant's credential or SCIM connection; an
     API key without ``platform:superadmin`` has ``admin``. Superadmins, the system and commands have
     the role None: the role hierarchy does not apply to them.
     """
@@ -48,6 +48,7 @@ def system_user() -> str:
 
 SYSTEM_IDP = Actor("system:idp")
 SYSTEM_EMAIL = Actor("system:email")
+SYSTEM_BILLING = Actor("system:billing")
 SYSTEM_JOB = Actor("system:job")
 SYSTEM_WEBHOOKS = Actor("system:webhooks")
 SYSTEM_CLI = Actor(f"cli:{system_user()}")

@@ -53,6 +53,14 @@ COUNT = Statement(
 )
 
 
+RELEASE = Statement(
+    "webhook_events.release",
+    "UPDATE webhook_events SET status = 'pending', detail = '', attempts = 0, next_attempt_at = now(),"
+    " updated_at = now(), version = version + 1"
+    " WHERE id = ANY (CAST(:ids AS uuid[])) AND status = 'waiting_tenant'",
+)
+
+
 class PayloadForgotten(Conflict):
     """The event's payload was deleted after its time."""
 
@@ -122,6 +130,12 @@ def _replay(events: Sequence[WebhookEvent], *, actor: Actor) -> list[WebhookEven
     if events:
         INBOX.notify()
     return [event for event, _ in changed]
+
+
+def release(event_ids: Sequence[UUID]) -> None:
+    """Make events pending that wait for a tenant, and notify the worker."""
+    if event_ids and RELEASE.execute(ids=list(event_ids)):
+        INBOX.notify()
 
 
 def statistics() -> list[dict[str, object]]:

@@ -24,7 +24,7 @@ from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import class_of, is_ended
 
-DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "start_date"})
+DECIDING_FIELDS = frozenset({"plan_name", "bp_status", "status_class", "start_date"})
 """The tenant's plan depends on these fields of its subscriptions."""
 
 MOMENTS = ("created_at", "updated_at", "expires_at")
@@ -36,7 +36,9 @@ FOLLOW_PLAN = Statement(
 
 LOCK_SUBSCRIPTIONS = Statement(
     "subscriptions.lock_of_tenant",
-    select(Subscription).where(Subscription.tenant_id == bindparam("tenant_id")).with_for_update(),
+    select(Subscription)
+    .where(Subscription.tenant_id == bindparam("tenant_id"), Subscription.bp_provider.is_(None))
+    .with_for_update(),
 )
 
 # The tenants whose current subscription names this plan, and who have another plan, or will have
@@ -116,7 +118,8 @@ def _record_carried(
 def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
     """Classify the tenant's subscriptions again, then set its plan; returns the changed rows.
 
-    Use it after the vocabulary of states or the default plan has changed.
+    Use it after the vocabulary of states or the default plan has changed. Subscriptions that a
+    provider's events keep current have the provider's class.
     """
     changed = 0
     for subscription in LOCK_SUBSCRIPTIONS.all(tenant_id=tenant_id):

@@ -1,4 +1,4 @@
-"""Plan presets: the flags of a plan. The plans that the platform assigns, and those in force."""
+"""Plan presets, the prices that give them, and the plans that the platform assigns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 import sqlalchemy as sa
-from sqlalchemy import JSON, ForeignKey, Index, Text
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.clock import utcnow
@@ -35,6 +35,34 @@ class PlanPreset(Row):
     display_name: Mapped[str] = mapped_column(Text, default="", server_default="", info=UNBOUNDED)
     has_new_name: Mapped[bool] = mapped_column(default=False, server_default="false")
     flags: Mapped[list[dict[str, Json]]] = mapped_column(JSON, default=list, info=UNBOUNDED)
+
+
+class PlanPrice(Row):
+    """What a price of a billing provider gives. Either ``price_id`` or ``lookup_key`` is None.
+
+    ``plan_name`` is the plan of a subscription with this price; of several prices, the one with the
+    lowest ``sort_order`` decides. ``limit_key`` is the limit that gets the item's quantity.
+    ``is_pending`` until a job has applied a change to subscriptions. ``is_deleted``: the price
+    gives nothing any more, and the job then deletes the row.
+    The rule is ``migrations/functions/plan_of_items.sql``.
+    """
+
+    __tablename__ = "plan_prices"
+    resource_name = "price"  # in error codes
+    __table_args__ = (
+        UniqueConstraint("provider", "price_id"),
+        UniqueConstraint("provider", "lookup_key"),
+        Index(None, "created_at", "id"),
+    )
+
+    provider: Mapped[str] = mapped_column(Text)
+    price_id: Mapped[str | None] = mapped_column(Text)
+    lookup_key: Mapped[str | None] = mapped_column(Text)
+    plan_name: Mapped[str] = mapped_column(Text)
+    limit_key: Mapped[str | None] = mapped_column(Text)
+    sort_order: Mapped[int] = mapped_column(BigInteger, default=0)
+    is_pending: Mapped[bool] = mapped_column(default=True)
+    is_deleted: Mapped[bool] = mapped_column(default=False)
 
 
 PLANS_IN_FORCE = sa.table(

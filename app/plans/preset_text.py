@@ -1,4 +1,4 @@
-"""Plan presets as YAML: reads the file that :mod:`app.plans.preset_files` applies."""
+"""Plan presets and prices as YAML: reads the file that :mod:`app.plans.preset_files` applies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import yaml
 
 from app.core.errors import Entry, Invalid
+from app.core.validation.schemas import Schema
+from app.plans.price_schemas import PlanPriceSetSchema
 from app.plans.schemas import PlanPresetCreateSchema
 
 MAX_SIZE = 2**24  # characters
@@ -18,8 +20,11 @@ class UnreadablePlans(Exception):
     """The file has another form; the message is a sentence."""
 
 
-def read_plans(text: bytes) -> Sequence[dict[str, Any]]:
-    """The presets of a file; raises UnreadablePlans for another form."""
+Read = tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]
+
+
+def read_plans(text: bytes) -> Read:
+    """The presets and the prices of a file; raises UnreadablePlans for another form."""
     try:
         _check_size(text)
         # By way of JSON: a date or another type of YAML alone is refused.
@@ -35,21 +40,30 @@ def read_plans(text: bytes) -> Sequence[dict[str, Any]]:
         if not isinstance(given, dict):
             raise UnreadablePlans("Each plan is a mapping with a name and flags.")
         try:
-            found.append(_checked(given))
+            found.append(_checked(given, PlanPresetCreateSchema()))
         except Invalid as refusal:
-            told = [
-                f"{'.'.join(map(str, entry['loc']))}: {_told(entry)}" for entry in refusal.errors
-            ]
-            raise _of_plan(given, "; ".join(told)) from None
+            raise _of_plan(given, _all_told(refusal, PlanPresetCreateSchema())) from None
     names = [plan["name"] for plan in found]
     if len(set(names)) < len(names):
         raise UnreadablePlans("A plan is in the file twice.")
+    return found, _read_prices(document.get("prices", []))
+
+
+def _read_prices(given: Any) -> list[dict[str, Any]]:
+    if not isinstance(given, list):
+        raise UnreadablePlans("The prices are a list.")
+    found = []
+    for number, price in enumerate(given, start=1):
+        try:
+            found.append(_checked(price, PlanPriceSetSchema()))
+        except Invalid as refusal:
+            told = _all_told(refusal, PlanPriceSetSchema())
+            raise UnreadablePlans(f"Price {number}: {told}") from None
     return found
 
 
-def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    """The preset, if it satisfies the schema and its rules; raises Invalid."""
-    schema = PlanPresetCreateSchema()
+def _checked(given: Any, schema: Schema) -> dict[str, Any]:
+    """The values, if they satisfy the schema and its rules; raises Invalid."""
     values: dict[str, Any] = schema.load(given)
     errors = [{**entry, "loc": entry["loc"][1:]} for entry in schema.rules(values)]
     if errors:
@@ -57,10 +71,15 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _told(fault: Entry) -> str:
+def _all_told(refusal: Invalid, schema: Schema) -> str:
+    faults = [(".".join(map(str, one["loc"])), _told(one, schema)) for one in refusal.errors]
+    return "; ".join(f"{place}: {told}".removeprefix(": ") for place, told in faults)
+
+
+def _told(fault: Entry, schema: Schema) -> str:
     """What is wrong with a value; of a field that does not exist, which fields there are."""
     if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
-        return f"no such field; there are: {', '.join(PlanPresetCreateSchema().inputs)}"
+        return f"no such field; there are: {', '.join(schema.inputs)}"
     told = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] == "value_error" and isinstance(fault["input"], str) and fault["input"]:
         return f"{told}: {fault['input'][:100]}"

@@ -1,4 +1,4 @@
-"""/v1/billing/plans and /v1/tenants/{tenant_id}/plan."""
+"""/v1/billing/plans, /v1/billing/prices and /v1/tenants/{tenant_id}/plan."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
 from app.plans import assignments, decision, presets, preview
+from app.plans import prices as plan_prices
 from app.plans.models import PlanAssignment, PlanPreset
 from app.plans.presets import FlagInUse, PlanInUse, PresetNameTaken
+from app.plans.price_schemas import (
+    DryRunSchema,
+    PlanPriceChangeSchema,
+    PlanPriceQuerySchema,
+    PlanPriceSchema,
+    PlanPriceSetSchema,
+)
 from app.plans.schemas import (
     PlanAssignmentSchema,
     PlanDecisionSchema,
@@ -36,7 +44,13 @@ plans = Blueprint(
     url_prefix="/v1/billing/plans",
     description="Plan presets: the flags that each plan gives its tenants.",
 )
-BLUEPRINTS = (tenant_plans, plans)
+prices = Blueprint(
+    "billing_prices",
+    __name__,
+    url_prefix="/v1/billing/prices",
+    description="The prices of billing providers, and the plan that each gives.",
+)
+BLUEPRINTS = (tenant_plans, plans, prices)
 INCLUDES = (HISTORY,)
 
 
@@ -147,3 +161,38 @@ def withdraw_plan(tenant_id: str) -> None:
     404 where no plan is assigned. `If-Match` names the tenant's version.
     """
     assignments.withdraw(tenant_id, actor=current_actor())
+
+
+@prices.get("")
+@requires(Permission.BILLING_READ, platform_only=True)
+@prices.arguments(PlanPriceQuerySchema, location="query")
+@prices.columns("id", "provider", "price_id", "lookup_key", "plan_name", "limit_key", "sort_order")
+@prices.response(200, PlanPriceSchema(many=True))
+def list_prices(query: dict[str, Json]) -> Page:
+    """List the prices of billing providers, and the plan that each gives."""
+    return plan_prices.list_prices(**query)
+
+
+@prices.put("")
+@requires(Permission.SUPERADMIN)
+@prices.arguments(DryRunSchema, location="query")
+@prices.arguments(PlanPriceSetSchema)
+@prices.response(200, PlanPriceChangeSchema)
+def set_price(query: dict[str, Json], body: dict[str, Json]) -> dict[str, Json]:
+    """Set the plan that a price gives, and the limit that gets its quantity.
+
+    The answer tells which subscriptions change: a job gives them the plan within a minute. With
+    `?dry_run=true` nothing is written.
+    """
+    return plan_prices.set_price(body, **query, actor=current_actor())
+
+
+@prices.delete("/<plan_price_id>")
+@requires(Permission.SUPERADMIN)
+@prices.response(204)
+def delete_price(plan_price_id: str) -> None:
+    """Delete a price; a job gives its subscriptions the plan that they have without it.
+
+    For a subscription without a mapped price that is its price's lookup key, else the price's id.
+    """
+    plan_prices.delete_price(plan_price_id, actor=current_actor())

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, Text, UniqueConstraint, text
+from sqlalchemy import JSON, BigInteger, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import UNBOUNDED, Moment, TenantRow, updated_index
+from app.core.json_text import Json
+
+
+class ProviderName(StrEnum):
+    """The billing providers whose events the service can receive."""
+
+    STRIPE = "stripe"
+    PADDLE = "paddle"
+    CHARGEBEE = "chargebee"
+    LEMONSQUEEZY = "lemonsqueezy"
+    POLAR = "polar"
 
 
 class Subscription(TenantRow):
@@ -18,6 +30,12 @@ class Subscription(TenantRow):
     ``source_timestamp`` is the provider's time of the newest applied update. The columns
     ``canceled_at``, ``cancel_at_period_end`` and ``cancel_reason`` describe the recorded
     cancellation; without one, all three are None.
+
+    ``bp_provider`` is the provider whose events, or reads, keep the row current; None where a
+    client of the API does. The columns after it are only set with it. ``items`` is a list of ``id``,
+    ``price``, ``lookup_key`` and ``quantity``. ``limits`` are the limits that quantities have set,
+    by key. ``read_at`` is our time just before the read that the row shows. ``missing_since`` is
+    when a comparison did not find the subscription at the provider.
     """
 
     __tablename__ = "subscriptions"
@@ -48,6 +66,17 @@ class Subscription(TenantRow):
     canceled_at: Mapped[datetime | None] = mapped_column(Moment)
     cancel_at_period_end: Mapped[bool | None]
     cancel_reason: Mapped[str | None] = mapped_column(Text)
+    bp_provider: Mapped[str | None] = mapped_column(Text)
+    currency: Mapped[str] = mapped_column(Text, default="", server_default="")
+    trial_end: Mapped[datetime | None] = mapped_column(Moment)
+    current_period_end: Mapped[datetime | None] = mapped_column(Moment)
+    items: Mapped[list[dict[str, Json]]] = mapped_column(
+        JSON, default=list, server_default="[]", info=UNBOUNDED
+    )
+    collection_is_paused: Mapped[bool] = mapped_column(default=False, server_default="false")
+    limits: Mapped[dict[str, int]] = mapped_column(JSON, default=dict, server_default="{}")
+    read_at: Mapped[datetime | None] = mapped_column(Moment)
+    missing_since: Mapped[datetime | None] = mapped_column(Moment)
 
     @classmethod
     def constraints(cls) -> tuple[Any, ...]:
@@ -61,4 +90,5 @@ class Subscription(TenantRow):
             Index(None, "bp_customer_id", postgresql_using="hash"),
             Index(None, "status_class", "created_at", "id"),
             Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
+            Index(None, "bp_provider", "id", postgresql_where=text("bp_provider IS NOT NULL")),
         )

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from app.audit.includes import HISTORY, TENANT, TENANT_ID
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, requires
+from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantOrOwnSchema, target_id
 from app.core.db.pages import Page
@@ -17,9 +17,12 @@ from app.core.json_text import Json
 from app.subscriptions import service
 from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
+    BILLING,
     CANCELLATION,
+    ITEMS,
     SOURCE_TIMESTAMP,
     STATUS_CLASS,
+    ForceSchema,
     SourceHeadersSchema,
     SubscriptionCancelSchema,
     SubscriptionCreateSchema,
@@ -27,7 +30,7 @@ from app.subscriptions.schemas import (
     SubscriptionSchema,
     SubscriptionUpdateSchema,
 )
-from app.subscriptions.service import BpSubscriptionIdTaken
+from app.subscriptions.service import BpSubscriptionIdTaken, ManagedByProvider
 
 blp = Blueprint(
     "subscriptions",
@@ -54,7 +57,9 @@ IGNORED = {
 
 Answered = tuple[Subscription, dict[str, str]]  # the row, and headers
 SAFE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # ASCII that a header can have, but not the percent sign
-INCLUDES = (TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, HISTORY)
+INCLUDES = (
+    TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, BILLING, ITEMS, HISTORY,
+)  # fmt: skip
 
 
 @blp.get("")
@@ -95,20 +100,26 @@ def get_subscription(subscription_id: str) -> Subscription:
 
 @blp.patch("/<subscription_id>")
 @requires(Permission.BILLING_WRITE)
+@blp.arguments(ForceSchema, location="query")
 @blp.arguments(SourceHeadersSchema, location="headers")
 @blp.arguments(SubscriptionUpdateSchema)
 @blp.response(200, SubscriptionSchema, headers={**IGNORED, **UNKNOWN_PLAN})
-@blp.raises(ProviderField)
+@blp.raises(ProviderField, ManagedByProvider)
 @of_contract
 def update_subscription(
-    headers: dict[str, Json], body: dict[str, Json], subscription_id: str
+    query: dict[str, Json], headers: dict[str, Json], body: dict[str, Json], subscription_id: str
 ) -> Answered:
     """Update a subscription; the tenant's plan follows.
 
     A tenant's credential can change the billing address and contact, the delivery preferences and
     `auto_renew`. Only a platform credential can change the other fields (403 `provider_field`).
+    While the service receives the events of the subscription's provider, `auto_renew` and the other
+    fields can only be changed with `?force=true` (409 `managed_by_provider`).
     """
-    updated = service.update_subscription(subscription_id, body, **headers, actor=current_actor())
+    force = _may_force(query)
+    updated = service.update_subscription(
+        subscription_id, body, **headers, force=force, actor=current_actor()
+    )
     ignored = {} if updated.is_applied else {"X-Update-Ignored": "stale"}
     unknown = _unknown_plan(updated.subscription, updated.has_plan)
     return updated.subscription, {**ignored, **unknown}
@@ -116,16 +127,29 @@ def update_subscription(
 
 @blp.post("/<subscription_id>/cancel")
 @requires(Permission.BILLING_WRITE)
+@blp.arguments(ForceSchema, location="query")
 @blp.arguments(SubscriptionCancelSchema)
 @blp.response(200, SubscriptionSchema)
+@blp.raises(ManagedByProvider)
 @of_contract
-def cancel_subscription(body: dict[str, Json], subscription_id: str) -> Subscription:
+def cancel_subscription(
+    query: dict[str, Json], body: dict[str, Json], subscription_id: str
+) -> Subscription:
     """Record a cancellation; the provider is not called.
 
     Repeating a cancellation changes nothing. After a cancellation at the period's end, an immediate
-    cancellation replaces it.
+    cancellation replaces it. While the service receives the events of the subscription's provider,
+    cancel there, or use `?force=true` (409 `managed_by_provider`).
     """
-    return service.cancel(subscription_id, **body, actor=current_actor())
+    force = _may_force(query)
+    return service.cancel(subscription_id, **body, force=force, actor=current_actor())
+
+
+def _may_force(query: dict[str, bool]) -> bool:
+    """Whether the request asks for force; raises PermissionDenied if it may not."""
+    if query["force"]:
+        current_principal().check(Permission.SUPERADMIN)
+    return query["force"]
 
 
 def _unknown_plan(subscription: Subscription, has_plan: bool) -> dict[str, str]:

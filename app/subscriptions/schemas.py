@@ -10,12 +10,14 @@ from app.core.validation.fields import (
     Choice,
     Email,
     Int,
+    ListOf,
     Literal,
     Nested,
     Str,
     Uuid,
 )
 from app.core.validation.schemas import RowSchema, Schema
+from app.subscriptions.models import ProviderName
 from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
@@ -181,7 +183,18 @@ class SubscriptionQuerySchema(Documented, PageQuerySchema):
     status_class = Choice(
         StatusClass,
         description="Only subscriptions whose `bp_status` is in this class: "
-        f"{vocabulary_text()}. All other words are `unknown`.",
+        f"{vocabulary_text()}. All other words are `unknown`. Where a provider's events keep the"
+        " subscription current, its class is the provider's.",
+    )
+
+
+class ForceSchema(Schema):
+    """Whether to change what the provider's events decide."""
+
+    force = Bool(
+        load_default=False,
+        description="Change it even if the provider's events keep the subscription current; the next"
+        " one may change it again. Only for superadmins.",
     )
 
 
@@ -213,4 +226,53 @@ SOURCE_TIMESTAMP = own_column(
     AwareDateTime(
         nullable=True, description="`X-Source-Timestamp` of the newest applied update, or null."
     ),
+)
+
+
+class BillingSchema(Schema):
+    """What the events of a billing provider say about a subscription."""
+
+    examples = {"currency": "EUR"}
+    descriptions = {
+        "bp_provider": "Whose events keep the subscription current; null: a client of the API does.",
+        "currency": "ISO 4217, in upper case; empty where it is not known.",
+        "trial_end": "When the trial ends or ended (UTC); null without one.",
+        "current_period_end": "When the paid period ends (UTC); null where it is not known.",
+        "collection_is_paused": "True: it is served, but not charged.",
+    }
+
+    bp_provider = Choice(ProviderName, required=True, nullable=True)
+    currency = Str(required=True)
+    trial_end = AwareDateTime(required=True, nullable=True)
+    current_period_end = AwareDateTime(required=True, nullable=True)
+    collection_is_paused = Bool(required=True)
+
+
+class SubscriptionItemSchema(Schema):
+    """What a subscription is for."""
+
+    examples = {"id": "si_1PqR", "price": "price_growth", "lookup_key": "growth", "quantity": 5}
+    descriptions = {
+        "id": "The provider's id of the item; empty without one.",
+        "price": "The provider's id of the price.",
+        "lookup_key": "The price's own name at the provider; empty without one.",
+        "quantity": "Null for a price that is metered.",
+    }
+
+    id = Str(required=True)
+    price = Str(required=True)
+    lookup_key = Str(required=True)
+    quantity = Int(required=True, nullable=True)
+
+
+class Items(ListOf):
+    """The stored items, which have the form of their schema already."""
+
+    def to_json(self, value: object) -> object:
+        return value
+
+
+BILLING = Include("billing", Nested(BillingSchema), lambda rows: rows)
+ITEMS = own_column(
+    "items", Items(Nested(SubscriptionItemSchema), description="Empty without a `bp_provider`.")
 )

@@ -7,12 +7,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import exists
+from sqlalchemy import Text, bindparam, exists, or_
 
 from app.audit import service as audit
+from app.config import current_config
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
+from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.writes import Writes, writes
@@ -41,7 +43,16 @@ PROVIDER_FIELDS = frozenset(
 )
 """What only the provider's side writes; a tenant's credential may not, or it would choose its plan."""
 
+MANAGED_FIELDS = PROVIDER_FIELDS | {"auto_renew"}
+"""What the provider's events decide, where the service receives them."""
+
 HAS_PRESET = exists().where(PlanPreset.name == Subscription.plan_name)
+
+# A word has one class, unless a provider's events keep the row current. The class has an index.
+HAS_CLASS_OF_WORD = or_(
+    Subscription.status_class == bindparam("class_of_word", type_=Text),
+    Subscription.bp_provider.is_not(None),
+)
 
 NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
 
@@ -63,6 +74,13 @@ class BpSubscriptionIdTaken(Conflict):
     detail = "This tenant has a subscription with this bp_subscription_id; update that one."
 
 
+class ManagedByProvider(Conflict):
+    code = "managed_by_provider"
+    detail = (
+        "The billing provider's events keep this subscription current: change it at the provider."
+    )
+
+
 CONFLICTS = {"uq_subscriptions_tenant_id_bp_subscription_id": BpSubscriptionIdTaken}
 
 
@@ -78,11 +96,13 @@ def list_subscriptions(
     **equal: str,
 ) -> Page:
     """One page of the subscriptions that match all filters; ``equal`` are values of columns."""
-    if status_class is None and "bp_status" in equal:
-        status_class = class_of(equal["bp_status"]).value  # it has an index, the word has none
+    conditions = []
     if status_class is not None:
         equal["status_class"] = status_class
-    return paginate(Subscription, paging, equal=equal, tenant_id=tenant_id)
+    elif "bp_status" in equal:
+        values = {"class_of_word": class_of(equal["bp_status"]).value}
+        conditions.append(Condition(HAS_CLASS_OF_WORD, values))
+    return paginate(Subscription, paging, *conditions, equal=equal, tenant_id=tenant_id)
 
 
 def create(
@@ -117,18 +137,22 @@ def update_subscription(
     values: Mapping[str, object],
     *,
     source_timestamp: datetime | None = None,
+    force: bool = False,
     actor: Actor,
 ) -> Updated:
     """Set the given fields; the tenant's plan follows.
 
     ``source_timestamp`` is the provider's time of the values. An update that is not newer than the
     newest applied one changes nothing.
-    Raises ProviderField if a tenant's actor sets one of the provider's fields.
+    Raises ProviderField if a tenant's actor sets one of the provider's fields. Without ``force``,
+    raises ManagedByProvider for what the provider's events decide.
     """
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
         get_subscription(subscription_id)  # an unknown one is 404, not 403
         raise ProviderField
     subscription, (has_preset,) = queries.lock_with(Subscription, subscription_id, HAS_PRESET)
+    if not force and not MANAGED_FIELDS.isdisjoint(values):
+        _check_not_managed(subscription)
     queries.check_precondition(subscription)
     has_plan = has_preset or is_ended(subscription) or subscription.plan_name == default_plan()
     applied = subscription.source_timestamp
@@ -136,12 +160,29 @@ def update_subscription(
         return Updated(subscription, False, has_plan)
     if _withdraws_cancellation(subscription, values):
         values = {**values, **NO_CANCELLATION}
-    subscription, change = _assign(subscription, values, actor, source_timestamp)
-    if change is None and source_timestamp is not None:
-        key = {"tenant_id": subscription.tenant_id, "id": subscription.id}
-        queries.update_where(Subscription, key, {"source_timestamp": source_timestamp})
-    followed = _record(subscription, change, "subscription.updated", actor=actor)
+    stamps = {} if source_timestamp is None else {"source_timestamp": source_timestamp}
+    subscription, followed = write(subscription, values, stamps, actor=actor)
     return Updated(subscription, True, followed.has_plan(subscription) if followed else has_plan)
+
+
+def write(
+    subscription: Subscription,
+    values: Mapping[str, object],
+    stamps: Mapping[str, object],
+    *,
+    actor: Actor,
+) -> tuple[Subscription, Followed | None]:
+    """Set the fields of a locked row that differ; the tenant's plan follows.
+
+    ``stamps`` are columns that are no change of the subscription: they have no audit row and leave
+    the version. Returns also what followed, or None if nothing could have.
+    """
+    subscription, change = _assign(subscription, values, actor, stamps)
+    if change is None and queries.difference(subscription, stamps) is not None:
+        key = {"tenant_id": subscription.tenant_id, "id": subscription.id}
+        queries.update_where(Subscription, key, stamps)
+        subscription = subscription._replace(**stamps)
+    return subscription, _record(subscription, change, "subscription.updated", actor=actor)
 
 
 def cancel(
@@ -150,15 +191,19 @@ def cancel(
     at_period_end: bool,
     reason: str | None = None,
     canceled_at: datetime | None = None,
+    force: bool = False,
     actor: Actor,
 ) -> Subscription:
     """Record a cancellation, now or at the end of the paid period; the provider is not called.
 
     An immediate cancellation sets the status ``canceled``. With ``at_period_end`` the status stays
     until the provider changes it. Nothing changes if the subscription has ended. A second
-    cancellation at the period's end changes nothing either.
+    cancellation at the period's end changes nothing either. Without ``force``, raises
+    ManagedByProvider where the provider's events decide.
     """
     subscription = queries.lock_row(Subscription, subscription_id)
+    if not force:
+        _check_not_managed(subscription)
     ends_with_period = subscription.cancel_at_period_end and not subscription.auto_renew
     if is_ended(subscription) or (at_period_end and ends_with_period):
         return subscription
@@ -170,7 +215,7 @@ def cancel(
     }
     if not at_period_end:
         values["bp_status"] = CANCELED
-    subscription, change = _assign(subscription, values, actor)
+    subscription, change = _assign(subscription, values, actor, {})
     _record(subscription, change, "subscription.canceled", actor=actor)
     return subscription
 
@@ -179,12 +224,11 @@ def _assign(
     subscription: Subscription,
     values: Mapping[str, object],
     actor: Actor,
-    source_timestamp: datetime | None = None,
+    stamps: Mapping[str, object],
 ) -> tuple[Subscription, Change | None]:
     """Set the fields that differ. The Change does not contain derived fields."""
-    also = {name: new for name, new in with_class(values).items() if name not in values}
-    if source_timestamp is not None:
-        also["source_timestamp"] = source_timestamp
+    derived = {name: new for name, new in with_class(values).items() if name not in values}
+    also = {**derived, **stamps}
     return queries.update_row(Subscription, subscription, values, actor_id=actor.id, also=also)
 
 
@@ -199,13 +243,21 @@ def _record(
         terms.follow(EntityType.SUBSCRIPTION, subscription, change, into=w)
         if DECIDING_FIELDS.isdisjoint(change.after):
             return None
-        was_ended = class_of(change.before.get("bp_status", "")) is StatusClass.ENDED
+        class_before = class_of(change.before.get("bp_status", ""))
+        was_ended = change.before.get("status_class", class_before) == StatusClass.ENDED
         named = [subscription] if was_ended or "plan_name" in change.after else []
         return follow_plan(subscription.tenant_id, named, actor=actor, into=w)
 
 
+def _check_not_managed(subscription: Subscription) -> None:
+    """Raise ManagedByProvider while the service receives the events of the row's provider."""
+    setting = f"webhook_secrets_{subscription.bp_provider}"
+    if subscription.bp_provider is not None and bool(getattr(current_config(), setting, "")):
+        raise ManagedByProvider
+
+
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Json]) -> bool:
     """Whether an update removes the recorded cancellation."""
-    if class_of(values.get("bp_status", subscription.bp_status)) is StatusClass.ENDED:
+    if with_class(values).get("status_class", subscription.status_class) == StatusClass.ENDED:
         return False
     return is_ended(subscription) or values.get("auto_renew") is True

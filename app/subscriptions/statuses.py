@@ -3,6 +3,9 @@
 ``bp_status`` is the provider's word; rules and filters use its class. The vocabulary is that of
 Stripe (`subscription.status`), Chargebee (`subscription.status`) and Lago (`subscription.status`),
 compared without regard to case. Any other word has the class ``unknown``, which is not ended.
+
+The vocabulary is for subscriptions that clients of the API write. Where a provider's events keep
+one current, the provider decides the class: one word has different classes at different providers.
 """
 
 from __future__ import annotations
@@ -52,8 +55,8 @@ def class_of(bp_status: str) -> StatusClass:
 
 
 def with_class(values: Mapping[str, Json]) -> dict[str, Json]:
-    """``values`` of a subscription; ``status_class`` is added if they have ``bp_status``."""
-    if "bp_status" not in values:
+    """``values`` of a subscription; ``status_class`` is added if they have only ``bp_status``."""
+    if "bp_status" not in values or "status_class" in values:
         return dict(values)
     return {**values, "status_class": class_of(values["bp_status"]).value}
 

@@ -21,7 +21,7 @@ from app.events import positions
 from app.events.models import Event
 from app.imports.models import Import
 from app.inbox.models import WebhookEvent
-from app.plans.models import PlanPreset
+from app.plans.models import PlanPreset, PlanPrice
 from app.tenants.models import Tenant
 from app.users.models import User
 from app.webhooks.deliveries.models import WebhookDelivery
@@ -147,8 +147,11 @@ def create_world(app: Flask, document: Document) -> World:
         "import_id": factories.save(Import, created_by_user_id="cli:root"),
     }
     _create_suppression()
+    price = {"provider": "stripe", "price_id": f"price-{next(_numbers)}"}
+    factories.save(PlanPrice, plan_name=tenant.plan_name, **price)
     ids = {name: str(row.id) for name, row in rows.items()}
     ids |= {"key": FLAG, "address": ADDRESS, "feature": LIMIT}
+    ids |= {"provider": "stripe", "customer_id": f"cus-{next(_numbers)}"}
     (delivery,) = database.rows(WebhookDelivery, tenant_id=tenant.id)
     ids["delivery"] = str(delivery.id)
     ids["evt_id"] = _event(app, rows["user_id"])

@@ -7,6 +7,7 @@ import psycopg2
 import pytest
 
 from app.audit.models import AuditEvent
+from app.billing.models import BillingCustomer
 from app.core.clock import utcnow
 from app.core.http.idempotency import IdempotencyKey
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
@@ -96,6 +97,8 @@ def fill(app, api, sender, slug, preset):
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
     create_webhook_endpoint(tenant.id)
+    customer = {"provider": "stripe", "customer_id": slug, "is_manual": True}
+    save(BillingCustomer, tenant_id=tenant.id, **customer)
     return tenant
 
 

@@ -16,6 +16,7 @@ IMPERSONAL = {
     "alembic_version": "version_num",
     "api_keys": "digest name permissions prefix",
     "audit_events": "action target_id target_type",
+    "billing_customers": "customer_id provider",
     "console_sessions": "digest org_id",
     "console_tickets": "data digest org_id",
     "custom_field_indexes": "error state",
@@ -34,6 +35,7 @@ IMPERSONAL = {
     "memberships": "idp_org_id role",
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",
+    "plan_prices": "limit_key lookup_key plan_name price_id provider",
     "scim_access_tokens": "assertion_digest digest",
     "scim_connections": (
         "acts_as deactivate default_role digest group_roles last_error name old_digest prefix"
@@ -45,8 +47,8 @@ IMPERSONAL = {
     "search_terms": "entity_type",
     "subscriptions": (
         "billing_address_line_1 billing_city billing_country billing_cycle billing_state"
-        " billing_zip bp_customer_id bp_plan_id bp_status bp_subscription_id cancel_reason"
-        " plan_name status_class"
+        " billing_zip bp_customer_id bp_plan_id bp_provider bp_status bp_subscription_id"
+        " cancel_reason currency items limits plan_name status_class"
     ),
     "suppressions": "cause scope source",
     "tenant_notes": "text updated_by",

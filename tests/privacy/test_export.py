@@ -13,8 +13,8 @@ from tests.privacy import life
 
 # What is about the product or the operators, not about a person or a tenant.
 NOBODYS = {
-    "alembic_version", "deleted_organizations", "event_feed", "plan_presets", "search_builds",
-    "webhook_feed",
+    "alembic_version", "deleted_organizations", "event_feed", "plan_presets", "plan_prices",
+    "search_builds", "webhook_feed",
 }  # fmt: skip
 
 
@@ -82,7 +82,8 @@ class TestCoverage:
         tables = set(db.metadata.tables) - NOBODYS
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
-            "api_keys", "custom_fields", "custom_field_indexes", "feature_overrides",
+            "api_keys", "billing_customers", "custom_fields", "custom_field_indexes",
+            "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "tenant_deletions", "tenant_notes", "usage_counters", "usage_keys",
             "webhook_endpoint_states", "webhook_endpoints",

@@ -105,6 +105,12 @@ SELECT id, plan_name, 'former-' || id, now() + random() * interval '1 year', '',
 FROM tenants;
 INSERT INTO tenant_notes (tenant_id, version, updated_at, updated_by, text)
 SELECT id, 1, now(), 'x', 'x' FROM tenants;
+INSERT INTO billing_customers (tenant_id, id, created_at, updated_at, version, provider, customer_id,
+    is_manual)
+SELECT id, id, created_at, created_at, 1, 'stripe', 'cus-' || id, true FROM tenants;
+INSERT INTO plan_prices (id, created_at, updated_at, version, provider, price_id, plan_name,
+    sort_order, is_pending, is_deleted)
+SELECT id, created_at, created_at, 1, 'stripe', 'price-' || id, 'free', 0, false, false FROM tenants;
 INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
 SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), created_at,
     created_at + interval '1 month', 1, 0 FROM users;

@@ -17,6 +17,9 @@ GROUPS = {
     "access": "Explain why requests are allowed or refused.",
     "api-keys": "Create, list and revoke the credentials of services.",
     "audit": "Show who changed what.",
+    "billing": "Map the prices and customers of billing providers.",
+    "billing customers": "List and set the tenants of customers at billing providers.",
+    "billing prices": "List, set and delete the plans that prices give.",
     "custom-fields": "Define, change and archive custom fields.",
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read the event feed.",
@@ -41,6 +44,8 @@ GROUPS = {
 """The help of each group that has operations."""
 
 GROUP_OF = {
+    "billing_customers": "billing customers",
+    "billing_prices": "billing prices",
     "identity": "memberships",
     "operations_state": "operations",
     "scim_connections": "scim",

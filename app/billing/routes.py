@@ -1,0 +1,71 @@
+"""/v1/billing/customers."""
+
+from __future__ import annotations
+
+from app.auth.guard import current_actor, requires
+from app.auth.permissions import Permission
+from app.billing import customers
+from app.billing.models import BillingCustomer
+from app.billing.schemas import (
+    BillingCustomerQuerySchema,
+    BillingCustomerSchema,
+    BillingCustomerSetSchema,
+)
+from app.core.db.pages import Page
+from app.core.errors import NotFound
+from app.core.http.blueprint import Blueprint
+from app.core.json_text import Json
+from app.subscriptions.models import ProviderName
+
+blp = Blueprint(
+    "billing_customers",
+    __name__,
+    url_prefix="/v1/billing/customers",
+    description="The tenants of customers at billing providers.",
+)
+BLUEPRINTS = (blp,)
+BillingProviderUnknown = NotFound.of("billing_provider")
+MAX_CUSTOMER_ID = 255
+
+
+@blp.get("")
+@requires(Permission.BILLING_READ)
+@blp.arguments(BillingCustomerQuerySchema, location="query")
+@blp.columns("id", "provider", "customer_id", "tenant_id", "is_manual", "created_at")
+@blp.response(200, BillingCustomerSchema(many=True))
+def list_customers(query: dict[str, Json]) -> Page:
+    """List the customers at billing providers whose tenant is known."""
+    return customers.list_customers(**query)
+
+
+@blp.put("/<provider>/<customer_id>")
+@requires(Permission.SUPERADMIN)
+@blp.arguments(BillingCustomerSetSchema)
+@blp.response(200, BillingCustomerSchema)
+@blp.raises(BillingProviderUnknown)
+def set_customer(body: dict[str, Json], provider: str, customer_id: str) -> BillingCustomer:
+    """Set the tenant of a customer at a billing provider; its waiting events are applied.
+
+    It counts where neither the metadata at the provider nor a known subscription of the customer
+    says which tenant it is. Known subscriptions stay with their tenant.
+    """
+    name, tenant_id = _checked(provider, customer_id), body["tenant_id"]
+    return customers.set_tenant(name, customer_id, tenant_id, actor=current_actor())
+
+
+@blp.delete("/<provider>/<customer_id>")
+@requires(Permission.SUPERADMIN)
+@blp.response(204)
+@blp.raises(BillingProviderUnknown, NotFound.of(BillingCustomer))
+def delete_customer(provider: str, customer_id: str) -> None:
+    """Delete the tenant of a customer at a billing provider; known subscriptions stay."""
+    customers.delete(_checked(provider, customer_id), customer_id, actor=current_actor())
+
+
+def _checked(provider: str, customer_id: str) -> str:
+    """The provider of a path; raises NotFound for another word, and for an impossible id."""
+    if provider not in set(ProviderName):
+        raise BillingProviderUnknown
+    if len(customer_id) > MAX_CUSTOMER_ID or "\x00" in customer_id:
+        raise NotFound.of(BillingCustomer)
+    return provider

@@ -1,0 +1,115 @@
+"""Requests and answers of /v1/billing/prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.core.errors import Entry, value_error
+from app.core.http.pagination import PageQuerySchema
+from app.core.json_text import Json
+from app.core.validation.fields import (
+    AwareDateTime,
+    Bool,
+    Choice,
+    Int,
+    JsonObject,
+    ListOf,
+    Nested,
+    Str,
+    Uuid,
+)
+from app.core.validation.messages import refused
+from app.core.validation.schemas import RowSchema, Schema
+from app.plans.prices import SHOWN
+from app.plans.schemas import FLAG_KEY_PATTERN
+from app.subscriptions.models import ProviderName
+
+MAX_SORT_ORDER = 10_000
+
+
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "price_id": "price_growth",
+        "lookup_key": None,
+        "plan_name": "growth",
+        "limit_key": None,
+        "sort_order": 0,
+        "bp_subscription_id": "sub_1PqR",
+        "next_plan_name": "scale",
+        "subscriptions": 12,
+    }
+    descriptions = {
+        "provider": "The billing provider.",
+        "price_id": "The provider's id of the price; null if `lookup_key` names it.",
+        "lookup_key": "The price's own name at the provider; null if `price_id` names it.",
+        "plan_name": "The plan preset that a subscription with this price gives.",
+        "limit_key": "The limit that the item's quantity sets, such as `seats`; null: none.",
+        "sort_order": "Of several prices of a subscription, the lowest decides the plan.",
+    }
+
+
+class PlanPriceSchema(Documented, RowSchema):
+    """What a price of a billing provider gives."""
+
+    provider = Choice(ProviderName, required=True)
+    price_id = Str(required=True, nullable=True)
+    lookup_key = Str(required=True, nullable=True)
+    plan_name = Str(required=True)
+    limit_key = Str(required=True, nullable=True)
+    sort_order = Int(required=True)
+
+
+class ChangedSubscriptionSchema(Documented):
+    """A subscription that gets another plan or other limits."""
+
+    id = Uuid(required=True)
+    tenant_id = Uuid(required=True)
+    bp_subscription_id = Str(required=True)
+    plan_name = Str(required=True, description="The plan that it has.")
+    next_plan_name = Str(required=True, description="The plan that it gets.")
+    limits = JsonObject(required=True, description="The limits that its quantities have set.")
+    next_limits = JsonObject(required=True, description="The limits that they will set.")
+
+
+class PlanPriceChangeSchema(PlanPriceSchema):
+    """What a price gives, and which subscriptions that changes."""
+
+    id = Uuid(required=True, nullable=True, description="Null in a dry run of a new price.")
+    created_at = AwareDateTime(required=True, nullable=True)
+    updated_at = AwareDateTime(required=True, nullable=True)
+    subscriptions = Int(required=True, description="How many subscriptions change.")
+    changed = ListOf(
+        Nested(ChangedSubscriptionSchema), required=True, description=f"The first {SHOWN} of them."
+    )
+
+
+class PlanPriceSetSchema(Documented):
+    """What a price gives; either `price_id` or `lookup_key` names it."""
+
+    provider = Choice(ProviderName, required=True)
+    price_id = Str(min_length=1, max_length=255, nullable=True, load_default=None)
+    lookup_key = Str(min_length=1, max_length=255, nullable=True, load_default=None)
+    plan_name = Str(required=True, min_length=1, max_length=255)
+    limit_key = Str(pattern=FLAG_KEY_PATTERN, nullable=True, load_default=None)
+    sort_order = Int(ge=0, le=MAX_SORT_ORDER, load_default=0)
+
+    def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
+        if values["price_id"] is None and values["lookup_key"] is None:
+            yield refused("missing", ["body", "price_id"], values)
+        if values["price_id"] is not None and values["lookup_key"] is not None:
+            reason = "give either price_id or lookup_key"
+            yield value_error(["body", "lookup_key"], reason, values["lookup_key"])
+
+
+class DryRunSchema(Schema):
+    """Whether only to tell what would change."""
+
+    dry_run = Bool(load_default=False, description="Tell what would change, and write nothing.")
+
+
+class PlanPriceQuerySchema(Documented, PageQuerySchema):
+    """Filters of the list of prices."""
+
+    provider = Choice(ProviderName, description="Only prices of this billing provider.")

@@ -1,0 +1,147 @@
+"""The prices of billing providers: which plan each gives, and which limit gets its quantity.
+
+The rule is ``migrations/functions/plan_of_items.sql``. A job applies a change to the subscriptions
+that have the price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+
+from app.audit import service as audit
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.transactions import savepoint
+from app.core.db.writes import insert_row
+from app.core.errors import Invalid, NotFound, value_error
+from app.core.jobs.queues import JOBS
+from app.core.json_text import Json
+from app.plans.flag_types import FlagType
+from app.plans.following import default_plan
+from app.plans.models import PlanPreset, PlanPrice
+from app.plans.presets import find_preset
+
+FOLLOW_PRICES = "app.billing.jobs.follow_prices"
+SHOWN = 100  # subscriptions that would change
+FIELDS = ("provider", "price_id", "lookup_key", "plan_name", "limit_key", "sort_order")
+INTERNAL = frozenset({"is_pending", "is_deleted"})
+
+LOCK = Statement(
+    "plan_prices.lock_of_provider",
+    "SELECT pg_advisory_xact_lock(hashtextextended(concat('prices ', CAST(:provider AS text)), 0))",
+)
+"""Wait for the transactions that have found a plan by the prices of this provider."""
+LIST_ALL = Statement(
+    "plan_prices.list_all",
+    select(PlanPrice)
+    .where(PlanPrice.is_deleted.is_(False))
+    .order_by(PlanPrice.created_at, PlanPrice.id),
+)
+CHANGES = """
+    s.status_class <> 'ended'
+    AND EXISTS (
+        SELECT FROM json_array_elements(s.items) i
+        WHERE i ->> 'price' = :price_id OR i ->> 'lookup_key' = :lookup_key)
+    AND (f.plan_name <> s.plan_name OR CAST(f.limits AS jsonb) <> CAST(s.limits AS jsonb))
+"""
+"""Whether a subscription ``s`` has a price, and by its items ``f`` another plan or other limits."""
+FIND_CHANGED = Statement(
+    "plan_prices.find_changed",
+    "SELECT s.id, s.tenant_id, s.bp_subscription_id, s.plan_name, s.limits,"  # noqa: S608
+    " f.plan_name AS next_plan_name, f.limits AS next_limits, count(*) OVER () AS subscriptions"
+    " FROM subscriptions s CROSS JOIN LATERAL plan_of_items(s.bp_provider, s.items) f"
+    f" WHERE s.bp_provider = :provider AND {CHANGES} ORDER BY s.id LIMIT :limit",
+    prepare=False,
+)
+
+
+class _DryRun(Exception):
+    """Ends the savepoint of a dry run."""
+
+
+def list_prices(paging: Paging = FIRST_PAGE, *, provider: str | None = None) -> Page:
+    """One page of all prices, or of one provider's."""
+    named = {} if provider is None else {"provider": provider}
+    return paginate(PlanPrice, paging, equal={**named, "is_deleted": False})
+
+
+def set_price(
+    values: Mapping[str, Json], *, dry_run: bool = False, actor: Actor
+) -> dict[str, Json]:
+    """Add or change what a price gives; returns it, with the subscriptions that change.
+
+    ``subscriptions`` is their number, ``changed`` the first :data:`SHOWN`. A job changes them.
+    ``dry_run`` writes nothing. Raises what :func:`put` raises.
+    """
+    answer: dict[str, Json] = {}
+    with suppress(_DryRun), savepoint():
+        known, price = put(values, actor=actor)
+        key = {name: getattr(price, name) for name in ("provider", "price_id", "lookup_key")}
+        changed = FIND_CHANGED.all(**key, limit=SHOWN)
+        count = changed[0].subscriptions if changed else 0
+        answer = {**price._asdict(), "subscriptions": count, "changed": changed}
+        if dry_run:
+            shown = known or price._replace(id=None, created_at=None, updated_at=None)
+            answer |= {name: getattr(shown, name) for name in ("id", "created_at", "updated_at")}
+            raise _DryRun
+    return answer
+
+
+def put(values: Mapping[str, Json], *, actor: Actor) -> tuple[PlanPrice | None, PlanPrice]:
+    """Add or change what a price gives; returns the row before, if there was one, and the row now.
+
+    ``values`` are :data:`FIELDS`, of which ``price_id`` or ``lookup_key`` is None. Raises Invalid
+    for a plan without a preset, and for a limit that the preset lacks.
+    """
+    values = {**values, "provider": str(values["provider"])}
+    _check(values["plan_name"], values["limit_key"])
+    key = {name: values[name] for name in FIELDS[:3] if values[name] is not None}
+    LOCK.execute(provider=values["provider"])
+    known = queries.find_row(PlanPrice, **key)
+    if known is None:
+        price = insert_row(PlanPrice, values)
+        audit.record_creation("plan_price.created", price, actor=actor, hidden=INTERNAL)
+        JOBS[FOLLOW_PRICES].push()
+        return None, price
+    price, change = queries.update_row(
+        PlanPrice, known, {**values, "is_deleted": False}, also={"is_pending": True}
+    )
+    if change is not None:
+        audit.record("plan_price.updated", price, change, actor=actor, hidden=INTERNAL)
+        JOBS[FOLLOW_PRICES].push()
+    return (None if known.is_deleted else known), price
+
+
+def delete_price(price_id: UUID | str, *, actor: Actor) -> None:
+    """Delete a price; a job gives its subscriptions the plan that they have without it."""
+    price = queries.lock_row(PlanPrice, price_id)
+    if price.is_deleted:
+        raise NotFound.of(PlanPrice)
+    LOCK.execute(provider=price.provider)
+    before = Change({name: getattr(price, name) for name in FIELDS}, {})
+    audit.record("plan_price.deleted", price, before, actor=actor, hidden=INTERNAL)
+    queries.update_row(PlanPrice, price, {"is_deleted": True}, also={"is_pending": True})
+    JOBS[FOLLOW_PRICES].push()
+
+
+def limits_of(preset: PlanPreset | None) -> Sequence[str]:
+    """The keys of the preset's flags that are limits."""
+    flags: Any = () if preset is None else preset.flags
+    return [flag["flag_key"] for flag in flags if flag["flag_type"] == FlagType.LIMIT]
+
+
+def _check(plan_name: str, limit_key: str | None) -> None:
+    preset = find_preset(plan_name)
+    if preset is None and plan_name != default_plan():
+        raise Invalid(value_error(["body", "plan_name"], "no preset has this name", plan_name))
+    if limit_key is not None and limit_key not in limits_of(preset):
+        reason = f"the preset {plan_name!r} has no such limit"
+        raise Invalid(value_error(["body", "limit_key"], reason, limit_key))
