@@ -3,14 +3,9 @@
 from dataclasses import replace
 from itertools import permutations
 
-import pytest
-
-from app.audit.models import AuditEvent
-from app.billing.mirror import Outcome
 from app.billing.snapshots import Item
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import StatusClass
-from tests import database
 from tests.billing.support import at, ended, map_price, snapshot, stored
 from tests.factories import create_tenant
 
