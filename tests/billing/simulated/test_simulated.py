@@ -1,0 +1,285 @@
+"""The simulated providers write what ours read, in every state that a life leads to."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.billing.providers import paddle, polar, stripe
+from app.billing.providers.provider import BillingProvider
+from app.billing.snapshots import Snapshot
+from app.inbox.providers.payloads import Document, parse_object
+from app.subscriptions.statuses import StatusClass
+from tests.billing.simulated.base import Line, Simulated, Status, Subscription
+from tests.billing.simulated.paddle import Paddle
+from tests.billing.simulated.polar import Polar
+from tests.billing.simulated.stripe import Stripe
+
+SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
+PAIRS: dict[str, tuple[type[Simulated], BillingProvider]] = {
+    "stripe": (Stripe, stripe.PROVIDER),
+    "paddle": (Paddle, paddle.PROVIDER),
+    "polar": (Polar, polar.PROVIDER),
+}
+Pair = tuple[Simulated, BillingProvider]
+
+
+@pytest.fixture(params=PAIRS)
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
+    """A provider that answers, and how we read it."""
+    simulated, provider = PAIRS[request.param]
+    with simulated(secret=SECRET).serving() as account:
+        yield account, provider
+
+
+def get(account: Simulated, provider: BillingProvider, path: str) -> Document:
+    answer = requests.get(account.url + path, headers=provider.headers(account.api_key), timeout=9)
+    assert answer.status_code == 200, answer.text
+    return parse_object(answer.content)
+
+
+def read(account: Simulated, provider: BillingProvider, id_: str) -> Snapshot:
+    """The whole subscription by the API."""
+    found = provider.subscription_in(get(account, provider, provider.subscription_path(id_)))
+    while path := provider.more_path(found):
+        found = provider.with_more(found, get(account, provider, path))
+    return provider.snapshot(found)
+
+
+def listed(account: Simulated, provider: BillingProvider) -> list[Snapshot]:
+    found: list[Document] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = provider.page(get(account, provider, provider.page_path(cursor)), cursor)
+        found.extend(page.subscriptions)
+        cursor = page.cursor
+    return [provider.snapshot(one) for one in found]
+
+
+def check(account: Simulated, snapshot: Snapshot, subscription: Subscription) -> None:
+    """All but the items, of which a payload can have the first ones only."""
+    assert snapshot.subscription_id == subscription.id
+    assert snapshot.customer_id == subscription.customer.id
+    assert snapshot.status_class is subscription.status_class
+    assert snapshot.tenant == subscription.tenant
+    assert snapshot.currency == "EUR"
+    assert snapshot.billing_cycle == "monthly"
+    assert snapshot.auto_renew is not (subscription.ends_with_period or subscription.has_ended)
+    assert snapshot.collection_is_paused is subscription.collection_is_paused
+    assert near(snapshot.start_date, subscription.created_at)
+    assert near(snapshot.current_period_end, account.period_end(subscription))
+    if not subscription.has_ended:
+        assert snapshot.cancel_at_period_end is subscription.ends_with_period
+
+
+def check_items(account: Simulated, snapshot: Snapshot, subscription: Subscription) -> None:
+    wanted = [(account.price_id(line.price), line.quantity) for line in subscription.lines]
+    assert sorted((item.price, item.quantity or 0) for item in snapshot.items) == sorted(
+        (price, quantity or 0) for price, quantity in wanted
+    )
+    assert snapshot.amount == subscription.amount
+
+
+def near(one: Any, other: Any) -> bool:
+    """Stripe's times have no fractions."""
+    return bool(one == other or abs(one - other) < timedelta(seconds=1))
+
+
+def draw_lines(data: st.DataObject, account: Simulated) -> list[Line]:
+    quantities = st.integers(0, 50) | (st.none() if account.has_metered_prices else st.just(1))
+    number = data.draw(st.sampled_from(range(1, account.most_lines + 1)))
+    return [Line(f"p{place}", data.draw(quantities), 100 * place) for place in range(number)]
+
+
+def live(data: st.DataObject, account: Simulated) -> Subscription:
+    """A random life."""
+    starts = [status for status in (Status.INCOMPLETE, Status.ACTIVE) if status in account.statuses]
+    trial = data.draw(st.none() | st.just(timedelta(days=14)))
+    subscription = account.create(
+        *draw_lines(data, account),
+        tenant=data.draw(st.sampled_from(["", "acme"])),
+        trial=trial,
+        status=data.draw(st.sampled_from(starts)),
+    )
+    for _ in range(data.draw(st.integers(0, 8))):
+        subscription.customer.declines = data.draw(st.booleans())
+        changes = [*account.possible(subscription), "advance", "change"]
+        match data.draw(st.sampled_from(changes)):
+            case "advance":
+                account.advance(timedelta(days=data.draw(st.sampled_from([0, 1, 15, 40]))))
+            case "change" if not subscription.has_ended:
+                account.change(subscription, *draw_lines(data, account))
+            case "change":
+                pass
+            case change:
+                account.apply(change, subscription)
+    return subscription
+
+
+class TestLives:
+    @settings(max_examples=60, deadline=None)
+    @given(st.data())
+    @pytest.mark.parametrize("name", PAIRS)
+    def test_are_read_as_they_are_lived(self, name: str, data: st.DataObject) -> None:
+        simulated, provider = PAIRS[name]
+        with simulated(secret=SECRET).serving() as account:
+            subscription = live(data, account)
+
+            found = read(account, provider, subscription.id)
+
+            check(account, found, subscription)
+            check_items(account, found, subscription)
+            events = [provider.event(parse_object(event.body)) for event in account.take()]
+            last = [event.snapshot for event in events if event.snapshot][-1]
+            check(account, last, subscription)
+            if len(subscription.lines) <= 10:
+                assert last == found
+            assert [one.subscription_id for one in listed(account, provider)] == [subscription.id]
+
+    def test_of_a_trial_that_is_paid_then_declined_then_ends(self, pair: Pair) -> None:
+        account, provider = pair
+        subscription = account.create(tenant="acme", trial=timedelta(days=14))
+        classes = []
+
+        for days in (0, 14, 30, 14):
+            account.advance(timedelta(days=days))
+            classes.append(read(account, provider, subscription.id).status_class)
+            subscription.customer.declines = len(classes) > 1
+
+        assert classes == [
+            StatusClass.LIVE,
+            StatusClass.LIVE,
+            StatusClass.PAST_DUE,
+            StatusClass.ENDED,
+        ]
+        words = {event.kind for event in account.take()}
+        assert words <= set(provider.event_types)
+
+    def test_of_a_cancelled_subscription_end_with_the_period(self, pair: Pair) -> None:
+        account, provider = pair
+        subscription = account.create()
+
+        account.apply("cancel_at_period_end", subscription)
+        before = read(account, provider, subscription.id)
+        account.advance(timedelta(days=30, seconds=1))
+        after = read(account, provider, subscription.id)
+
+        assert before.cancel_at_period_end
+        assert before.status_class is StatusClass.LIVE
+        assert after.status_class is StatusClass.ENDED
+
+    def test_of_customers_have_their_own_tenant(self, pair: Pair) -> None:
+        account, provider = pair
+        customer = account.create_customer(tenant="acme")
+        account.create(customer=customer)
+
+        account.change_customer(customer, tenant="other")
+        found = get(account, provider, provider.customer_path(customer.id))
+        events = [provider.event(parse_object(event.body)) for event in account.take()]
+        account.delete_customer(customer)
+
+        assert provider.customer(provider.customer_in(found)).tenant == "other"
+        tenants = [event.customer.tenant for event in events if event.customer]
+        assert tenants == ["acme", "other"]
+        assert account.in_order[0].has_ended
+
+    def test_of_polars_customers_can_be_found_by_their_external_id(self) -> None:
+        account = Polar(secret=SECRET)
+        account.has_external_ids = True
+        account.create(customer=account.create_customer(tenant="acme"))
+
+        event = polar.PROVIDER.event(parse_object(account.take()[-1].body))
+
+        assert event.snapshot
+        assert event.snapshot.tenant == "acme"
+
+
+class TestLists:
+    @pytest.mark.parametrize("number", [0, 1, 100, 200, 405])
+    def test_have_every_subscription_once(self, pair: Pair, number: int) -> None:
+        account, provider = pair
+        for _ in range(number):
+            account.create(is_told=False)
+        for subscription in account.in_order[::7]:
+            account.apply("end", subscription, is_told=False)
+
+        found = [one.subscription_id for one in listed(account, provider)]
+
+        assert sorted(found) == sorted(account.subscriptions)
+        assert account.take() == []
+        assert len(account.api.requests) == max(
+            1, -(-number // (200 if account.name == "paddle" else 100))
+        )
+
+    def test_of_stripe_leave_out_ended_subscriptions_unless_all_are_asked_for(self) -> None:
+        with Stripe(secret=SECRET).serving() as account:
+            account.apply("end", account.create())
+
+            short = get(account, stripe.PROVIDER, "/v1/subscriptions")
+
+            assert short.objects("data") == []
+            assert len(listed(account, stripe.PROVIDER)) == 1
+
+
+class TestApi:
+    def test_refuses_another_key(self, pair: Pair) -> None:
+        account, provider = pair
+
+        found = requests.get(
+            account.url + provider.page_path(""), headers=provider.headers("other"), timeout=9
+        )
+
+        assert found.status_code == 401
+
+    def test_does_not_know_another_id(self, pair: Pair) -> None:
+        account, provider = pair
+        headers = provider.headers(account.api_key)
+
+        for path in (provider.subscription_path("x"), provider.customer_path("x")):
+            assert requests.get(account.url + path, headers=headers, timeout=9).status_code == 404
+
+    def test_limits_the_requests_of_a_second(self, pair: Pair) -> None:
+        account, provider = pair
+        account.api.per_second, account.api.retry_after = 2, "7"
+        path, headers = provider.page_path(""), provider.headers(account.api_key)
+
+        found = [requests.get(account.url + path, headers=headers, timeout=9) for _ in range(3)]
+        time.sleep(1.1)
+
+        assert [one.status_code for one in found] == [200, 200, 429]
+        assert found[2].headers["Retry-After"] == "7"
+        get(account, provider, path)
+
+    def test_fails_as_it_is_told(self, pair: Pair) -> None:
+        account, provider = pair
+        path, headers = provider.page_path(""), provider.headers(account.api_key)
+        account.api.next_faults.extend([503, "rubbish", "reset", "silence"])
+
+        first = requests.get(account.url + path, headers=headers, timeout=9)
+        second = requests.get(account.url + path, headers=headers, timeout=9)
+        with pytest.raises(requests.ConnectionError):
+            requests.get(account.url + path, headers=headers, timeout=9)
+        with pytest.raises(requests.ReadTimeout):
+            requests.get(account.url + path, headers=headers, timeout=0.3)
+
+        assert first.status_code == 503
+        assert second.text.startswith("<html>")
+        get(account, provider, path)
+        assert account.api.most_in_flight >= 1
+
+
+class TestSignatures:
+    def test_of_two_attempts_differ_and_their_body_does_not(self, pair: Pair) -> None:
+        account, _ = pair
+        account.create()
+        event = account.take()[-1]
+
+        first, second = account.headers(event, 1793520000), account.headers(event, 1793520060)
+
+        assert first != second
+        assert first["Content-Type"] == "application/json"
