@@ -17,6 +17,7 @@ NOUNS = {
     "override": "the override of",
     "plan_preset": "the plan",
     "email": "the message",
+    "scim_connection": "the SCIM connection",
 }
 VERBS = {
     "updated": "changed",
@@ -175,6 +176,10 @@ def _special(
             return f"{name} reached {after['percent']} %"
         case "limit.reached":
             return f"{name} is used up"
+        case "import.completed" if "lines_done" in after:
+            failed = after.get("lines_failed")
+            left_out = f", {failed:,} of which failed" if failed else ""
+            return f"imported {after['lines_done']:,} lines{left_out}"
         case "console.link_created":
             return "created a sign-in link"
         case "membership.created":

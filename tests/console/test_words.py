@@ -35,6 +35,10 @@ def event(action, before=None, after=None, **more):
     ("change", "said"),
     [
         (
+            event("import.completed", after={"lines_done": 1200, "lines_failed": 3}),
+            "ops (platform) imported 1,200 lines, 3 of which failed",
+        ),
+        (
             event(
                 "override.updated",
                 {"flag_value": 1000},
