@@ -61,12 +61,12 @@ COUNTS = {
 # What the palette offers beside what it finds: endpoint, label, permission.
 PLATFORM_ACTIONS = (
     ("create_tenant", "New tenant", Permission.SUPERADMIN),
-    ("list_tenants", "Grant a flag: choose the tenant", Permission.SUPERADMIN),
-    ("list_tenants", "Assign a plan: choose the tenant", Permission.SUPERADMIN),
+    ("list_tenants", "Grant a flag to …", Permission.SUPERADMIN),
+    ("list_tenants", "Assign a plan to …", Permission.SUPERADMIN),
     ("create_plan", "New plan", Permission.SUPERADMIN),
     ("create_import", "New import", Permission.SUPERADMIN),
-    ("create_api_key", "New API key of the platform", Permission.SUPERADMIN),
-    ("create_endpoint", "New endpoint of the platform", Permission.SUPERADMIN),
+    ("create_api_key", "New platform API key", Permission.SUPERADMIN),
+    ("create_endpoint", "New platform endpoint", Permission.SUPERADMIN),
     ("replay_failed_webhooks", "Replay the failed events", Permission.WEBHOOKS_WRITE),
 )
 TENANT_ACTIONS = (

@@ -66,9 +66,9 @@ FIELDS = (
     ),
     Field(
         "deactivate",
-        "The end of a person in the directory",
+        "When a person leaves the directory",
         "select",
-        choices=[("membership", "ends the membership"), ("user", "also deactivates the user")],
+        choices=[("membership", "end the membership"), ("user", "also deactivate the user")],
         is_required=True,
     ),
 )

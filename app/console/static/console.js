@@ -162,7 +162,7 @@
       const isSorted = table.tBodies[0].rows.length < 2 || table.querySelector(".order, .sort");
       if (!isSorted) {
         heads.filter((head) => !head.querySelector("a, .quiet")).forEach(addSortButton);
-        addSortMenu(table, heads.filter((head) => head.querySelector("a, .sort")));
+        if (table.tBodies[0].id === "rows") addSortMenu(table, heads.filter((head) => head.querySelector("a, .sort")));
       }
       table.querySelectorAll("th[aria-sort]:has(.sort)").forEach(sortRows);
     }
