@@ -2,7 +2,6 @@
 
 from app.cli.audit import audit
 from app.cli.console import console
-from app.cli.custom_fields import custom_fields
 from app.cli.doctor import doctor
 from app.cli.events import events
 from app.cli.generated import OperationGroup
@@ -25,7 +24,6 @@ from app.surfaces.commands.names import GROUPS
 WITH_COMMANDS_BY_HAND = (
     audit,
     console,
-    custom_fields,
     doctor,
     events,
     export_file,
