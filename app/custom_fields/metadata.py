@@ -12,7 +12,6 @@ from app.core.actors import Actor
 from app.core.db import queries
 from app.core.errors import Invalid, Location, value_error
 from app.custom_fields.entities import Entity, R
-from app.custom_fields.merge_patch import merge_patch
 from app.custom_fields.search_index import writer
 from app.custom_fields.values import check as values
 from app.custom_fields.values.rules import remember, rules_of
@@ -44,6 +43,23 @@ def patch(
         action = f"{entity.entity_type}.meta_data_patched"
         record(action, row, change, actor=actor, hidden=entity.derived)
     return row
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """``target`` with ``patch`` applied (RFC 7396, section 2); neither argument changes.
+
+    Null removes a key, objects merge, anything else (arrays too) replaces. New keys come last, in
+    the patch's order. The recursion is as deep as the patch.
+    """
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
 
 
 def check(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.custom_fields.merge_patch import merge_patch
+from app.custom_fields.metadata import merge_patch
 
 FOLDER = Path(os.environ.get("CONFORMANCE_DIR") or Path(__file__).parents[1] / "conformance")
 VECTORS = json.loads((FOLDER / "merge-patch.json").read_text())
