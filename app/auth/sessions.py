@@ -19,7 +19,7 @@ from app.auth.models import ConsoleSession, ConsoleTicket
 from app.auth.tokens import Claims
 from app.core.clock import utcnow
 from app.core.db import tenancy
-from app.core.db.queries import find_row
+from app.core.db.queries import delete_where, find_row, update_where
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.memberships.models import Membership
@@ -31,11 +31,7 @@ IDLE = timedelta(hours=2)
 TICKET_LIFETIME = timedelta(minutes=10)
 USE_RECORDED = timedelta(minutes=1)  # `last_used_at` is written at most this often
 
-NOTE_USE = Statement(
-    "console_sessions.note_use",
-    "UPDATE console_sessions SET last_used_at = :now WHERE digest = :digest",
-)
-END = Statement("console_sessions.end", "DELETE FROM console_sessions WHERE digest = :digest")
+
 FORGET_SESSIONS = Statement(
     "console_sessions.forget_expired",
     "DELETE FROM console_sessions"
@@ -81,13 +77,13 @@ def find(secret: str) -> Claims | None:
     if found is None or found.created_at <= now - LIFETIME or found.last_used_at <= now - IDLE:
         return None
     if found.last_used_at < now - USE_RECORDED:
-        NOTE_USE.execute(digest=digest, now=now)
+        update_where(ConsoleSession, {"digest": digest}, {"last_used_at": now})
     return Claims(found.subject, found.org_id)
 
 
 def end(secret: str) -> None:
     """End the session with this secret. An unknown secret is ignored."""
-    END.execute(digest=digest_of(secret))
+    delete_where(ConsoleSession, digest=digest_of(secret))
 
 
 def organizations(subject: str) -> Sequence[Any]:

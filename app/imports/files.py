@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
@@ -18,10 +18,6 @@ READ = Statement(
     select(ImportPiece.body).where(
         ImportPiece.import_id == bindparam("import_id"), ImportPiece.number == bindparam("number")
     ),
-)
-REMOVE = Statement(
-    "import_pieces.remove",
-    delete(ImportPiece).where(ImportPiece.import_id == bindparam("import_id")),
 )
 
 

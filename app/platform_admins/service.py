@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
-from app.core.db.queries import Change, find_row
+from app.core.db.queries import Change, delete_where, find_row
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Invalid, NotFound, value_error
@@ -17,7 +17,6 @@ from app.core.errors import Invalid, NotFound, value_error
 MAX_SUBJECT = 255  # characters
 
 LIST = Statement("platform_admins.list", select(PlatformAdmin).order_by(PlatformAdmin.subject))
-DELETE = Statement("platform_admins.delete", "DELETE FROM platform_admins WHERE subject = :subject")
 
 
 def list_admins() -> Sequence[PlatformAdmin]:
@@ -49,7 +48,7 @@ def add(subject: str, *, actor: Actor) -> PlatformAdmin:
 
 def remove(subject: str, *, actor: Actor) -> None:
     """Remove a superadmin; it has effect on the next request. Raises NotFound."""
-    if DELETE.execute(subject=subject) == 0:
+    if delete_where(PlatformAdmin, subject=subject) == 0:
         raise NotFound.of(PlatformAdmin)
     _record("platform_admin.removed", subject, Change({"subject": subject}, {}), actor)
 

@@ -17,7 +17,6 @@ from sqlalchemy import (
     any_,
     bindparam,
     case,
-    delete,
     func,
     or_,
     select,
@@ -26,7 +25,7 @@ from sqlalchemy import (
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.memberships.models import Membership
-from app.scim.models import ScimEmail, ScimGroup, ScimMember, ScimUser
+from app.scim.models import ScimGroup, ScimMember, ScimUser
 from app.users.models import User
 
 IS_ACTIVE: ColumnElement[bool] = func.coalesce(and_(User.is_active, Membership.is_active), False)
@@ -83,18 +82,6 @@ FIND = Statement(
     )
     .order_by(_rank, User.is_active.desc(), User.id)
     .limit(1),
-)
-DELETE_EMAILS = Statement(
-    "scim_emails.delete",
-    delete(ScimEmail).where(
-        ScimEmail.tenant_id == bindparam("tenant_id"), ScimEmail.user_id == bindparam("user_id")
-    ),
-)
-LEAVE_GROUPS = Statement(
-    "scim_members.leave_groups",
-    delete(ScimMember).where(
-        ScimMember.tenant_id == bindparam("tenant_id"), ScimMember.user_id == bindparam("user_id")
-    ),
 )
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, partial
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from app.core.clock import utcnow
 from app.core.db import retries, tenancy
-from app.core.db.queries import delete_where, find_row, update_where
+from app.core.db.queries import count_where, delete_where, find_locked, find_row, update_where
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row, writes
 from app.search import writer
@@ -24,13 +23,6 @@ from app.search.sources import SOURCES
 
 BATCH = 500  # rows
 BEFORE_ALL = UUID(int=0)  # less than every id
-
-LOCK = Statement(
-    "search_builds.lock",
-    select(SearchBuild)
-    .where(SearchBuild.entity_type == bindparam("entity_type"))
-    .with_for_update(),
-)
 
 
 def restart(entity_type: EntityType) -> None:
@@ -53,14 +45,14 @@ def work(entity_type: EntityType) -> Iterator[SearchBuild]:
 def _run_batch(entity_type: EntityType) -> SearchBuild | None:
     tenancy.enter(tenancy.PLATFORM)
     key = {"entity_type": entity_type.value}
-    build = LOCK.first(**key)
+    build = find_locked(SearchBuild, **key)
     if build is None or build.is_settled:
         return build
     rows = _lock_next(entity_type).all(position=build.position or BEFORE_ALL, limit=BATCH)
     with writes() as w:
         writer.add(entity_type, *rows, into=w)
     done = build.done + len(rows)
-    total = build.total if build.position else _count(entity_type).scalar()
+    total = build.total if build.position else count_where(SOURCES[entity_type].model)
     is_settled = len(rows) < BATCH
     changes = {
         "position": rows[-1].id if rows else build.position,
@@ -85,9 +77,3 @@ def _lock_next(entity_type: EntityType) -> Statement:
         .with_for_update(key_share=True)
     )
     return Statement(f"{model.__tablename__}.lock_next", clause)
-
-
-@cache
-def _count(entity_type: EntityType) -> Statement:
-    model: Any = SOURCES[entity_type].model
-    return Statement(f"{model.__tablename__}.count_all", select(func.count()).select_from(model))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import ColumnElement, Table, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, func, select, update
 
 from app.core.clock import utcnow
 from app.core.db.models import Row, TenantRow
@@ -57,6 +57,18 @@ def find_row(model: type[M], **equal: object) -> M | None:
     """The row whose columns equal these values, or None. Of several, the lowest primary key."""
     row: M | None = _select(model, "find", tuple(equal)).first(**equal)
     return row
+
+
+def find_locked(model: type[M], **equal: object) -> M | None:
+    """The row that :func:`find_row` finds, locked until the transaction ends."""
+    row: M | None = _select(model, "lock", tuple(equal)).first(**equal)
+    return row
+
+
+def count_where(model: type[Model], **equal: object) -> int:
+    """How many rows have columns that equal these values."""
+    count: int = _count(model.__table__, tuple(equal)).scalar(**equal)
+    return count
 
 
 def lock_row(model: type[R], row_id: UUID | str) -> R:
@@ -195,6 +207,13 @@ def _select(
     elif verb == "find":
         clause = clause.order_by(*table.primary_key).limit(1)
     return Statement(f"{table.name}.{verb}", clause)
+
+
+@cache
+def _count(table: Table, names: tuple[str, ...]) -> Statement:
+    clause = select(func.count()).select_from(table)
+    same = (table.c[name] == bindparam(name) for name in names)
+    return Statement(f"{table.name}.count", clause.where(*same))
 
 
 @lru_cache(maxsize=500)

@@ -18,9 +18,9 @@ from psycopg2.errors import LockNotAvailable
 from sqlalchemy import JSON, BigInteger, LargeBinary, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core import json_text
 from app.core.clock import utcnow
 from app.core.db.models import Moment
+from app.core.db.queries import delete_where, update_where
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, Entry, Invalid, error, value_error
 from app.core.http.request import Request
@@ -71,14 +71,7 @@ GET = Statement(
     "SELECT fingerprint, status, headers, body FROM idempotency_keys"
     " WHERE scope = :scope AND key = :key",
 )
-STORE = Statement(
-    "idempotency_keys.store",
-    "UPDATE idempotency_keys SET status = :status, headers = :headers, body = :body"
-    " WHERE scope = :scope AND key = :key",
-)
-RELEASE = Statement(
-    "idempotency_keys.release", "DELETE FROM idempotency_keys WHERE scope = :scope AND key = :key"
-)
+
 # The outer DELETE checks the time again, because a request may meanwhile have renewed the key.
 DELETE_EXPIRED = Statement(
     "idempotency_keys.delete_expired",
@@ -133,14 +126,14 @@ def store(request: Request, response: Response) -> None:
         return
     place = request.key._asdict()
     if not 200 <= response.status_code < 300:
-        RELEASE.execute(**place)  # the view raised no error, so the key would be committed
+        delete_where(IdempotencyKey, **place)  # no error was raised, so it would be committed
         return
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     body = response.get_data() if request.repeatable_body is None else request.repeatable_body
     if len(body) > MAX_BODY:
         body = NOT_STORED
-    text = json_text.dumps_text(headers)
-    STORE.execute(**place, status=response.status_code, headers=text, body=body)
+    answer = {"status": response.status_code, "headers": headers, "body": body}
+    update_where(IdempotencyKey, place, answer)
 
 
 def reused(key: str) -> Entry:

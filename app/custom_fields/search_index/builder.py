@@ -13,10 +13,10 @@ from typing import Any
 from uuid import UUID
 
 import psycopg2
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, select
 
 from app.core.db import retries, tenancy
-from app.core.db.queries import delete_where
+from app.core.db.queries import count_where, delete_where
 from app.core.db.statements import Statement
 from app.custom_fields.entities import ENTITIES
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
@@ -128,7 +128,8 @@ def _build(field: CustomField, index: FieldIndex) -> dict[str, object]:
         }
     total = index.total
     if index.position is None:
-        total = _counting(field.entity_type).scalar(tenant_id=field.tenant_id)
+        entity = ENTITIES[field.entity_type]
+        total = count_where(entity.model, **{entity.tenant_id.key: field.tenant_id})
     return {"position": values[-1][0], "done": done, "total": total}
 
 
@@ -157,13 +158,6 @@ def _next_values(field: CustomField, position: UUID) -> list[tuple[UUID, Any]]:
         tenant_id=field.tenant_id, field_key=field.field_key, position=position, limit=BATCH
     )
     return found
-
-
-@cache
-def _counting(entity_type: str) -> Statement:
-    entity = ENTITIES[entity_type]
-    clause = select(func.count()).where(entity.tenant_id == bindparam("tenant_id"))
-    return Statement(f"{entity.model.__tablename__}.count", clause)
 
 
 def _fail(tenant_id: UUID, field_id: UUID, error: str) -> None:

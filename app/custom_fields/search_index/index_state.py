@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
-
 from app.core.clock import utcnow
-from app.core.db.queries import parse_id, update_where
+from app.core.db.queries import find_locked, parse_id, update_where
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
@@ -27,14 +25,7 @@ FIND = Statement(
     " WHERE f.id = ANY (CAST(:field_ids AS uuid[]))"
     " AND f.tenant_id = coalesce(CAST(:tenant_id AS uuid), f.tenant_id)",
 )
-LOCK = Statement(
-    "custom_field_indexes.lock",
-    select(FieldIndex)
-    .where(
-        FieldIndex.tenant_id == bindparam("tenant_id"), FieldIndex.field_id == bindparam("field_id")
-    )
-    .with_for_update(),
-)
+
 LOCK_RULES = Statement(
     "custom_fields.lock_rules",
     "SELECT lock_custom_fields(:tenant_id, :entity_type)",
@@ -61,8 +52,7 @@ def get_indexes(field_ids: Sequence[UUID]) -> Sequence[FieldIndex]:
 
 def lock_index(tenant_id: UUID, field_id: UUID) -> FieldIndex | None:
     """The state, locked until the transaction ends; None where the field never had an index."""
-    found: FieldIndex | None = LOCK.first(tenant_id=tenant_id, field_id=field_id)
-    return found
+    return find_locked(FieldIndex, tenant_id=tenant_id, field_id=field_id)
 
 
 def save_index(index: FieldIndex, changes: Mapping[str, object]) -> FieldIndex:
