@@ -42,22 +42,16 @@ COUNT_USABLE = Statement(
 
 
 class PermissionBeyondOwn(Forbidden):
-    """A new key would have a permission that its creator lacks."""
-
     code = "permission_beyond_own"
     detail = "You cannot give a key permissions that you do not have."
 
 
 class ExpiryBeyondOwn(Forbidden):
-    """A new key would be valid for longer than the key that creates it."""
-
     code = "expiry_beyond_own"
     detail = "A key cannot be valid for longer than the key that creates it."
 
 
 class TooManyKeys(Conflict):
-    """The tenant has :data:`MAX_KEYS` active keys."""
-
     code = "too_many_api_keys"
     detail = f"A tenant can have at most {MAX_KEYS} active API keys; revoke one first."
 
@@ -134,8 +128,7 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
     if key.revoked_at is not None:
         return key
     key, change = queries.update_row(ApiKey, key, {"revoked_at": utcnow()}, actor_id=actor.id)
-    if change is not None:
-        record("api_key.revoked", key, change, actor=actor, hidden=SECRET)
+    record("api_key.revoked", key, change, actor=actor, hidden=SECRET)
     return key
 
 

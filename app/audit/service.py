@@ -28,21 +28,21 @@ HAS_ACTION = AuditEvent.action == any_(bindparam("actions", type_=ARRAY(Text)))
 def record(
     action: str,
     target: Any,
-    change: Change,
+    change: Change | None,
     *,
     actor: Actor,
     hidden: frozenset[str] = frozenset(),
     into: Writes | None = None,
 ) -> None:
-    """Add one audit row for ``change`` of the row ``target``, in the current transaction.
+    """Add one audit row for ``change`` of the row ``target``; none if nothing has changed.
 
     ``action`` is ``<resource>.<past participle>``, such as ``user.meta_data_patched``. ``target``
     is the row after the change. ``change`` must not contain secrets. ``hidden`` names the columns
     of ``target`` that contain secrets.
     """
-    data = _columns(target, hidden)
-    place = _place_of(action, target)
-    add_event(action, **place, change=change, actor=actor, data=data, into=into)
+    if change is not None:
+        data, place = _columns(target, hidden), _place_of(action, target)
+        add_event(action, **place, change=change, actor=actor, data=data, into=into)
 
 
 def record_creation(

@@ -50,8 +50,6 @@ The value is the :class:`Actor`, who has every permission. A client cannot set i
 
 
 class TenantSuspended(Forbidden):
-    """The credential's tenant is not active."""
-
     code = "tenant_suspended"
     detail = "This tenant is suspended."
 

@@ -30,8 +30,6 @@ REQUIRED = ["iss", "sub", "aud", "exp", "iat", "nonce"]
 
 
 class ProviderUnavailable(Unavailable):
-    """The identity provider does not answer."""
-
     code = "identity_provider_unavailable"
     detail = "The identity provider does not answer."
 

@@ -37,8 +37,6 @@ Key: TypeAlias = tuple[str, Any]
 
 
 class KeysUnavailable(Unavailable):
-    """The process has not yet been able to fetch the identity provider's keys."""
-
     code = "keys_unavailable"
     detail = "The identity provider's keys cannot be read."
 

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, func, select
-from sqlalchemy import delete as delete_from
 
 from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
@@ -58,10 +57,7 @@ GET = Statement(
     "scim_connections.get",
     select(*ScimConnection.__table__.columns, *COUNTS).where(ScimConnection.id == bindparam("id")),
 )
-COUNT_OF_TENANT = Statement(
-    "scim_connections.count",
-    select(func.count()).where(ScimConnection.tenant_id == bindparam("tenant_id")),
-)
+
 LIST_REQUESTS = Statement(
     "scim_requests.list",
     select(ScimRequest)
@@ -71,18 +67,9 @@ LIST_REQUESTS = Statement(
     )
     .order_by(ScimRequest.sent_at.desc()),
 )
-END_ACCESS_TOKENS = Statement(
-    "scim_access_tokens.end",
-    delete_from(ScimAccessToken).where(
-        ScimAccessToken.tenant_id == bindparam("tenant_id"),
-        ScimAccessToken.connection_id == bindparam("connection_id"),
-    ),
-)
 
 
 class TooManyConnections(Conflict):
-    """The tenant has :data:`MAX_CONNECTIONS` connections."""
-
     code = "too_many_scim_connections"
     detail = f"A tenant can have at most {MAX_CONNECTIONS} SCIM connections; delete one first."
 
@@ -112,7 +99,7 @@ def create(
     """
     _check_gift(values, actor, held)
     queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a connection
-    if COUNT_OF_TENANT.scalar(tenant_id=tenant_id) >= MAX_CONNECTIONS:
+    if queries.count_where(ScimConnection, tenant_id=tenant_id) >= MAX_CONNECTIONS:
         raise TooManyConnections
     token = new_token()
     connection = insert_row(
@@ -220,7 +207,8 @@ def _lock(connection_id: UUID | str, actor: Actor) -> tuple[ScimConnection, Sequ
 
 
 def _end_access_tokens(connection: ScimConnection) -> None:
-    END_ACCESS_TOKENS.execute(tenant_id=connection.tenant_id, connection_id=connection.id)
+    key = {"tenant_id": connection.tenant_id, "connection_id": connection.id}
+    queries.delete_where(ScimAccessToken, **key)
 
 
 def _check_gift(values: Mapping[str, Any], actor: Actor, held: Collection[Permission]) -> None:

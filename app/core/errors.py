@@ -75,8 +75,6 @@ class PermissionDenied(Forbidden):
 
 
 class ProviderField(Forbidden):
-    """A tenant's credential sets a field that only a platform credential can set."""
-
     code = "provider_field"
     detail = "Only a platform credential can change the provider's fields."
 

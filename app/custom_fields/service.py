@@ -237,8 +237,7 @@ def reorder(
     changes = update_rows(CustomField, places)
     with writes() as w:
         for field, change in changes:
-            if change is not None:
-                record("custom_field.reordered", field, change, actor=actor, into=w)
+            record("custom_field.reordered", field, change, actor=actor, into=w)
     return [field for field, _ in changes]
 
 

@@ -61,8 +61,7 @@ def lift(address: str, *, actor: Actor) -> None:
     now = utcnow()
     for row in rows:
         row, change = update_row(Suppression, row, {"lifted_at": now, "is_active": False})
-        if change is not None:
-            audit.record("suppression.lifted", row, change, actor=actor)
+        audit.record("suppression.lifted", row, change, actor=actor)
 
 
 def record_changes(events: Iterable[EmailEvent], *, source: str, into: Writes) -> None:

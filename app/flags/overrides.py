@@ -51,10 +51,6 @@ PRESET_COLUMNS = [
     .label(f"preset_{column.key}")
     for column in (PlanPreset.name, PlanPreset.flags)
 ]
-COUNT = Statement(
-    "feature_overrides.count",
-    "SELECT count(*) FROM feature_overrides WHERE tenant_id = :tenant_id",
-)
 
 
 class FlagKeyTaken(Conflict):
@@ -102,7 +98,7 @@ def create_override(
     flag_key, value = values["flag_key"], values["flag_value"]
     _check_value(preset.name, preset.flags, flag_key, value, field="flag_key")
     # The tenant's row is locked, so no other transaction adds one.
-    if COUNT.scalar(tenant_id=tenant_id) >= MAX_OVERRIDES:
+    if queries.count_where(FeatureOverride, tenant_id=tenant_id) >= MAX_OVERRIDES:
         raise TooManyOverrides
     values = {**values, "tenant_id": tenant_id, "plan_preset_id": preset.id}
     override = insert_row(FeatureOverride, values, conflicts=CONFLICTS)
@@ -128,8 +124,7 @@ def update_override(
     _check_value(preset_name, flags, override.flag_key, values["flag_value"], field="flag_value")
     queries.check_precondition(override)
     override, change = queries.update_row(FeatureOverride, override, values, actor_id=actor.id)
-    if change is not None:
-        audit.record("override.updated", override, change, actor=actor)
+    audit.record("override.updated", override, change, actor=actor)
     return override
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, bindparam, delete, func, select, update
+from sqlalchemy import JSON, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from app.audit.service import record, record_creation
@@ -35,12 +35,7 @@ FAULT_COLUMNS = ("line", "type", "idp_org_id", "name", "errors")
 TOO_OLD = "It was not completed within 7 days."
 
 _imports = Import.__table__
-SET_SIZE = Statement(
-    "imports.set_size",
-    update(_imports)
-    .where(_imports.c.id == bindparam("import_id"))
-    .values(size=bindparam("size"), lines_total=bindparam("lines_total")),
-)
+
 _faults = (
     select(
         func.json_agg(
@@ -79,8 +74,6 @@ REMOVE_OLD_FAULTS = Statement(
 
 
 class ImportFinished(Conflict):
-    """The import is completed, or its file was removed."""
-
     code = "import_finished"
     detail = "This import is completed, or its file was removed."
 
@@ -89,8 +82,9 @@ def create_import(file: IO[bytes], *, is_queued: bool, actor: Actor) -> Import:
     """Store a file of JSON Lines; with ``is_queued`` a worker applies it."""
     made = insert_row(Import, {"created_by_user_id": actor.id})
     size, lines_total = files.store(made.id, file)
-    SET_SIZE.execute(import_id=made.id, size=size, lines_total=lines_total)
-    stored: Import = made._replace(size=size, lines_total=lines_total)
+    known = {"size": size, "lines_total": lines_total}
+    queries.update_where(Import, {"id": made.id}, known)
+    stored: Import = made._replace(**known)
     record_creation("import.created", stored, actor=actor)
     if is_queued:
         JOBS[APPLY_JOB].push(str(stored.id))
@@ -135,7 +129,7 @@ def finish(running: Import, values: Mapping[str, Any], *, error: str = "") -> Im
     ended = {**values, "state": state.value, "error": error, "finished_at": utcnow()}
     finished, _ = queries.update_row(Import, running, ended)
     if not error:
-        files.REMOVE.execute(import_id=running.id)
+        queries.delete_where(ImportPiece, import_id=running.id)
     shown = ("state", "lines_done", "lines_failed", "counts", "error")
     change = Change({"state": running.state}, {name: getattr(finished, name) for name in shown})
     action = "import.failed" if error else "import.completed"

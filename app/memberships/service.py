@@ -132,8 +132,7 @@ def update_many(
     """
     changed = update_rows(Membership, changes, actor_id=actor.id, conflicts=CONFLICTS)
     for membership, change in changed:
-        if change is not None:
-            record("membership.updated", membership, change, actor=actor, into=into)
+        record("membership.updated", membership, change, actor=actor, into=into)
 
 
 def _change(

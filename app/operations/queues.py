@@ -18,8 +18,6 @@ LATELY = timedelta(seconds=45)  # an idle worker shows every 15 seconds that it 
 
 
 class QueuesUnavailable(Unavailable):
-    """Redis does not answer."""
-
     code = "queues_unavailable"
     detail = "Redis does not answer, so the queues are not known."
 

@@ -153,8 +153,7 @@ def update_preset(
         raise _plan_in_use(uses)
     _check_flags_free(uses, removed=() if force else removed, retyped=retyped)
     preset, change = queries.update_row(PlanPreset, preset, written, also=also, conflicts=CONFLICTS)
-    if change is not None:
-        audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
+    audit.record("plan_preset.updated", preset, change, actor=actor, hidden=INTERNAL)
     return preset
 
 

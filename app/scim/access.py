@@ -28,8 +28,6 @@ AUTHENTICATE = Statement(
 
 
 class ConnectionDisabled(Forbidden):
-    """The connection was disabled."""
-
     detail = "This SCIM connection is disabled."
 
 

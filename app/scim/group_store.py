@@ -39,8 +39,6 @@ SEARCH = {
 
 
 class GroupExists(Conflict):
-    """Another group has the name."""
-
     scim_type = "uniqueness"
     detail = "Another group of this directory has this displayName."
 

@@ -24,8 +24,8 @@ from app.scim import changes
 from app.scim.errors import invalid_value
 from app.scim.filters import USER_COLUMNS
 from app.scim.lookups import Position, Search
-from app.scim.models import ScimEmail, ScimUser
-from app.scim.people import DELETE_EMAILS, FIND, GET, LEAVE_GROUPS, PEOPLE, PersonRow
+from app.scim.models import ScimEmail, ScimMember, ScimUser
+from app.scim.people import FIND, GET, PEOPLE, PersonRow
 from app.scim.person import Person, as_person, as_resource, version_of
 from app.scim.resources import UserResource
 from app.users import service as users
@@ -37,15 +37,11 @@ SEARCH = Search("scim_users", PEOPLE, ScimUser, USER_COLUMNS)
 
 
 class UserNameTaken(Conflict):
-    """The person, or another one with the user name, is there already."""
-
     scim_type = "uniqueness"
     detail = "Another user of this directory has this userName."
 
 
 class Managed(Conflict):
-    """The person is there already."""
-
     scim_type = "uniqueness"
     detail = "A directory of this tenant has provisioned this user already."
 
@@ -128,7 +124,7 @@ class UserStore:
         found = self._find(resource_id, expected_version)
         record = _lock(found)
         self._set_active(found.User, _membership_of(found), False)
-        LEAVE_GROUPS.execute(tenant_id=self._connection.tenant_id, user_id=record.id)
+        queries.delete_where(ScimMember, tenant_id=record.tenant_id, user_id=record.id)
         empty = {"user_name": "", "user_name_key": "", "external_id": "", "attributes": {}}
         values = {**empty, "has_mapped_role": False, "deleted_at": utcnow()}
         queries.update_row(ScimUser, record, values)
@@ -218,7 +214,7 @@ def _store_emails(record: ScimUser, before: Mapping[str, Any], after: Mapping[st
     if old == emails:
         return
     if old:
-        DELETE_EMAILS.execute(**key)
+        queries.delete_where(ScimEmail, **key)
     with writes() as w:
         for position, email in enumerate(emails):
             texts = {name: (email.get(name) or "").lower() for name in EMAIL_TEXTS}

@@ -96,8 +96,7 @@ def restore(tenant_id: UUID | str, *, actor: Actor) -> Tenant:
     if queries.delete_where(TenantDeletion, tenant_id=tenant.id, stage=stage) == 0:
         raise DeletionStarted
     tenant, change = queries.update_row(Tenant, tenant, {"deletes_at": None})
-    if change is not None:
-        record("tenant.restored", tenant, change, actor=actor)
+    record("tenant.restored", tenant, change, actor=actor)
     return tenant
 
 
@@ -119,5 +118,4 @@ def free_idp_org_id(idp_org_id: str, *, actor: Actor) -> None:
 
 def _set_date(tenant: Tenant, deletes_at: datetime, actor: Actor) -> None:
     tenant, change = queries.update_row(Tenant, tenant, {"deletes_at": deletes_at})
-    if change is not None:
-        record("tenant.deletion_requested", tenant, change, actor=actor)
+    record("tenant.deletion_requested", tenant, change, actor=actor)

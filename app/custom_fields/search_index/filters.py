@@ -59,8 +59,6 @@ class Scan:
 
 
 class IndexNotReady(Conflict):
-    """The index of a field in the query is being built."""
-
     code = "index_not_ready"
     detail = "The search index of the field is not ready; try again when a worker has built it."
 

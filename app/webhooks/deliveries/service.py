@@ -43,8 +43,6 @@ ATTEMPTS = SharedMetric(
 
 
 class EndpointInactive(Conflict):
-    """Nothing is delivered to an endpoint whose ``is_active`` is false."""
-
     code = "webhook_endpoint_inactive"
     detail = "This webhook endpoint is not active; set is_active first."
 

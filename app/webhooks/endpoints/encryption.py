@@ -13,8 +13,6 @@ from app.core.errors import Unavailable
 
 
 class SecretsKeyMissing(Unavailable):
-    """``SECRETS_KEY`` is not set, so no secret can be stored."""
-
     code = "secrets_key_missing"
     detail = "Secrets cannot be stored: the service has no SECRETS_KEY."
 

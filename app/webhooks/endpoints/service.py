@@ -8,13 +8,12 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import bindparam, func, select, text, update
+from sqlalchemy import func, select, text
 
 from app.audit.outbox import types_of
 from app.audit.service import record, record_creation
@@ -46,10 +45,7 @@ SECRET_BYTES = 32
 LOCK_PLATFORM = Statement(
     "webhook_endpoints.lock_platform", select(func.pg_advisory_xact_lock(7_021_118))
 )
-COUNT = Statement(
-    "webhook_endpoints.count",
-    select(func.count()).where(WebhookEndpoint.tenant_id == bindparam("tenant_id")),
-)
+
 _failing = WebhookEndpoint.is_active & text(
     "EXISTS (SELECT FROM webhook_endpoint_states s WHERE s.failing_since IS NOT NULL"
     " AND s.tenant_id = webhook_endpoints.tenant_id AND s.endpoint_id = webhook_endpoints.id)"
@@ -64,8 +60,6 @@ LOCK_STATES = Statement(
 
 
 class TooManyEndpoints(Conflict):
-    """The tenant, or the platform, has :data:`MAX_ENDPOINTS` endpoints."""
-
     code = "too_many_webhook_endpoints"
     detail = f"There can be at most {MAX_ENDPOINTS} webhook endpoints; delete one first."
 
@@ -107,7 +101,7 @@ def create(
         LOCK_PLATFORM.first()
     owner = tenant_id or PLATFORM_TENANT_ID
     _check_types(types, owner)
-    if COUNT.scalar(tenant_id=owner) >= MAX_ENDPOINTS:
+    if queries.count_where(WebhookEndpoint, tenant_id=owner) >= MAX_ENDPOINTS:
         raise TooManyEndpoints
     secret, public_key = _new_key(signing)
     values = {
@@ -153,14 +147,14 @@ def update_endpoint(
     _check_types(changed.get("types", ()), endpoint.tenant_id)
     key = {"tenant_id": endpoint.tenant_id, "endpoint_id": endpoint.id}
     if "headers" in values:
-        _set_state(**key, headers=_encrypted(values["headers"]))
+        headers = _encrypted(values["headers"])
+        queries.update_where(WebhookEndpointState, key, {"headers": headers})
     if changed.get("is_active") and not endpoint.is_active:
-        _set_state(**key, failing_since=None)
+        queries.update_where(WebhookEndpointState, key, {"failing_since": None})
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, changed, actor_id=actor.id)
     if change is None and values.get("headers"):
         change = Change({}, {"headers": "changed"})  # nobody may read their values
-    if change is not None:
-        record("webhook_endpoint.updated", endpoint, change, actor=actor)
+    record("webhook_endpoint.updated", endpoint, change, actor=actor)
     return endpoint
 
 
@@ -186,12 +180,12 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
     except encryption.Undecryptable:
         old = {}  # the sender cannot sign with them either
     kept = dict(list(old.items())[:MAX_OLD_SECRETS])
-    old_secret = encryption.encrypt(json.dumps(kept))
-    _set_state(**key, secret=encryption.encrypt(secret), old_secret=old_secret)
+    changes = {"secret": secret, "old_secret": json.dumps(kept)}
+    encrypted = {name: encryption.encrypt(text) for name, text in changes.items()}
+    queries.update_where(WebhookEndpointState, key, encrypted)
     values = {"public_key": public_key, "old_secret_until": until}
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
-    if change is not None:
-        record("webhook_endpoint.secret_rotated", endpoint, change, actor=actor)
+    record("webhook_endpoint.secret_rotated", endpoint, change, actor=actor)
     return endpoint, None if public_key else secret
 
 
@@ -218,8 +212,7 @@ def disable(endpoint_id: UUID, reason: DisabledReason, *, actor: Actor) -> bool:
         return False
     values = {"is_active": False, "disabled_reason": reason.value}
     endpoint, change = queries.update_row(WebhookEndpoint, endpoint, values, actor_id=actor.id)
-    if change is not None:
-        record("webhook_endpoint.disabled", endpoint, change, actor=actor)
+    record("webhook_endpoint.disabled", endpoint, change, actor=actor)
     return True
 
 
@@ -235,7 +228,8 @@ def reencrypt() -> int:
             name: None if text is None else encryption.encrypt(encryption.decrypt(text))
             for name, text in old.items()
         }
-        _set_state(state.tenant_id, state.endpoint_id, **new)
+        key = {"tenant_id": state.tenant_id, "endpoint_id": state.endpoint_id}
+        queries.update_where(WebhookEndpointState, key, new)
     return len(states)
 
 
@@ -255,22 +249,6 @@ def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
     if current_scope().tenant_id not in (None, endpoint.tenant_id):
         raise NotFound.of(WebhookEndpoint)
     return endpoint
-
-
-def _set_state(tenant_id: UUID, endpoint_id: UUID, **values: object) -> None:
-    of_endpoint = {"of_tenant_id": tenant_id, "of_endpoint_id": endpoint_id}
-    _update_state(*values).execute(**values, **of_endpoint)
-
-
-@cache
-def _update_state(*names: str) -> Statement:
-    table = WebhookEndpointState.__table__
-    clause = update(table).where(
-        table.c.tenant_id == bindparam("of_tenant_id"),
-        table.c.endpoint_id == bindparam("of_endpoint_id"),
-    )
-    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
-    return Statement("webhook_endpoint_states.update", clause.values(values))
 
 
 def _new_key(signing: Signing) -> tuple[str, str | None]:
