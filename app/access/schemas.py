@@ -8,7 +8,7 @@ from app.access.steps import Outcome, StepName
 from app.auth.permissions import Permission
 from app.core.errors import Entry, value_error
 from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 
 CREDENTIALS = ("subject", "user_id", "key_id")
 MAX_CLAIM = 255
@@ -32,15 +32,7 @@ class Documented(Schema):
         "change": "Give the member a role that has it: owner, admin, billing.",
         "row_id": None,
     }
-    descriptions = {
-        "permission": "The permission that the request needs.",
-        "allowed": "Whether the request would be allowed.",
-        "decided_by": "The step that decides.",
-        "steps": "The steps, in their order.",
-        "step": "The step's name.",
-        "found": "What the step found, in one sentence.",
-        "tenant_id": "The tenant of the request; null without one.",
-    }
+    descriptions = {}
 
 
 class AccessQuerySchema(Documented):
@@ -71,31 +63,25 @@ class AccessQuerySchema(Documented):
             yield value_error(["query", "tenant_id"], "give either org_id or tenant_id")
 
 
-class StepSchema(Documented):
+class StepSchema(Documented, AnswerSchema):
     """One step of the decision."""
 
-    step = Choice(StepName, required=True)
-    outcome = Choice(
-        Outcome, required=True, description="Skipped: the step does not matter to the decision."
-    )
-    found = Str(required=True)
-    change = Str(required=True, description="What would change a failed step; else empty.")
+    step = Choice(StepName, description="The step's name.")
+    outcome = Choice(Outcome, description="Skipped: the step does not matter to the decision.")
+    found = Str(description="What the step found, in one sentence.")
+    change = Str(description="What would change a failed step; else empty.")
     row_id = Uuid(
-        required=True,
-        nullable=True,
-        description="The tenant, user, membership or API key that was found.",
+        nullable=True, description="The tenant, user, membership or API key that was found."
     )
 
 
-class ExplanationSchema(Documented):
+class ExplanationSchema(Documented, AnswerSchema):
     """The answer that a request would get, and the steps that lead to it."""
 
-    permission = Choice(Permission, required=True)
-    allowed = Bool(required=True)
-    status = Int(required=True, description="200, or the status of the refusal: 401 or 403.")
-    reason = Str(
-        required=True, description="The refusal's code, as the log names it; empty where allowed."
-    )
-    decided_by = Choice(StepName, required=True)
-    tenant_id = Uuid(required=True, nullable=True)
-    steps = ListOf(Nested(StepSchema), required=True)
+    permission = Choice(Permission, description="The permission that the request needs.")
+    allowed = Bool(description="Whether the request would be allowed.")
+    status = Int(description="200, or the status of the refusal: 401 or 403.")
+    reason = Str(description="The refusal's code, as the log names it; empty where allowed.")
+    decided_by = Choice(StepName, description="The step that decides.")
+    tenant_id = Uuid(nullable=True, description="The tenant of the request; null without one.")
+    steps = ListOf(Nested(StepSchema), description="The steps, in their order.")

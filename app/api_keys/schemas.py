@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.auth.permissions import Permission
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Name, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 
 
 class Documented(Schema):
@@ -22,36 +22,35 @@ class Documented(Schema):
     }
     descriptions = {
         "name": "A name for people.",
-        "prefix": "The beginning of the secret, to recognise the key by.",
         "permissions": "What the key may do.",
         "expires_at": "When the key expires (UTC); null: never.",
         "revoked_at": "When the key was revoked (UTC); null if it was not.",
     }
 
 
-class ApiKeySchema(Documented):
+class ApiKeySchema(Documented, AnswerSchema):
     """A key without its secret; ``prefix`` is the beginning of the secret."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    created_by_user_id = Str(required=True)
-    updated_at = AwareDateTime(required=True)
-    updated_by_user_id = Str(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    created_by_user_id = Str()
+    updated_at = AwareDateTime()
+    updated_by_user_id = Str()
     tenant_id = Uuid(
-        required=True,
-        nullable=True,
-        description="Null for a platform key, which is valid in all tenants.",
+        nullable=True, description="Null for a platform key, which is valid in all tenants."
     )
-    name = Str(required=True)
-    prefix = Str(required=True)
-    permissions = ListOf(Str(), required=True)
-    expires_at = AwareDateTime(required=True, nullable=True)
-    revoked_at = AwareDateTime(required=True, nullable=True)
-    last_used_at = AwareDateTime(required=True, nullable=True, description="Accurate to a minute.")
+    name = Str()
+    prefix = Str(description="The beginning of the secret, to recognise the key by.")
+    permissions = ListOf(Str())
+    expires_at = AwareDateTime(nullable=True)
+    revoked_at = AwareDateTime(nullable=True)
+    last_used_at = AwareDateTime(nullable=True, description="Accurate to a minute.")
 
 
 class ApiKeyCreatedSchema(ApiKeySchema):
     """A new key with its secret, which no other answer shows."""
+
+    optional = ("secret",)
 
     secret = Str(description="Absent if the answer is replayed for an Idempotency-Key.")
 

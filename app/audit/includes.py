@@ -11,31 +11,27 @@ from app.auth.permissions import Permission
 from app.core.db.statements import Statement
 from app.core.http.includes import by_id, columns_of, own_column, related, related_lists
 from app.core.validation.fields import AwareDateTime, Bool, JsonObject, ListOf, Nested, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema
 from app.tenants.models import Tenant
 
 CHANGES_SHOWN = 10
 MAX_HISTORY = 4 * 1024 * 1024  # bytes of all values in an answer's histories
 
 
-class TenantSummarySchema(Schema):
+class TenantSummarySchema(AnswerSchema):
     """Whose row it is."""
 
     examples = {"slug": "acme-ltd", "name": "Acme Ltd", "plan_name": "growth"}
-    descriptions = {
-        "slug": "The tenant's slug.",
-        "name": "The tenant's name.",
-        "is_active": "False: the tenant is suspended.",
-    }
+    descriptions = {}
 
-    id = Uuid(required=True)
-    slug = Str(required=True)
-    name = Str(required=True)
-    plan_name = Str(required=True)
-    is_active = Bool(required=True)
+    id = Uuid()
+    slug = Str(description="The tenant's slug.")
+    name = Str(description="The tenant's name.")
+    plan_name = Str()
+    is_active = Bool(description="False: the tenant is suspended.")
 
 
-class ChangeSchema(Schema):
+class ChangeSchema(AnswerSchema):
     """One of the row's last changes."""
 
     examples = {
@@ -46,21 +42,17 @@ class ChangeSchema(Schema):
         "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
     }
 
-    id = Uuid(required=True, description="The id in the audit trail.")
-    created_at = AwareDateTime(required=True)
-    actor = Str(required=True)
-    action = Str(required=True)
+    id = Uuid(description="The id in the audit trail.")
+    created_at = AwareDateTime()
+    actor = Str()
+    action = Str()
     before = JsonObject(
-        required=True,
-        nullable=True,
-        description="The changed fields before; null where all would exceed 4 MiB.",
+        nullable=True, description="The changed fields before; null where all would exceed 4 MiB."
     )
     after = JsonObject(
-        required=True,
-        nullable=True,
-        description="The same fields after; null where all would exceed 4 MiB.",
+        nullable=True, description="The same fields after; null where all would exceed 4 MiB."
     )
-    request_id = Str(required=True)
+    request_id = Str()
 
 
 def _histories() -> sa.Executable:

@@ -7,7 +7,7 @@ from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Literal, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 
 DEFAULT_LINES, MAX_LINES = 1_000, 10_000
 
@@ -27,8 +27,6 @@ class Documented(Schema):
     }
     descriptions = {
         "tenant_id": "The tenant whose row it is; null for a row of no tenant.",
-        "target_type": "What was changed, such as `user`.",
-        "target_id": "The id of the row that was changed.",
     }
 
 
@@ -45,21 +43,19 @@ class OwnerId(Uuid):
         return None if str(value) == str(PLATFORM_TENANT_ID) else super().to_json(value)
 
 
-class AuditEventSchema(Documented):
+class AuditEventSchema(Documented, AnswerSchema):
     """One recorded change; ``tenant_id`` is null for a row of no tenant."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    tenant_id = OwnerId(required=True, nullable=True)
-    actor = Str(required=True)
-    action = Str(required=True)
-    target_type = Str(required=True)
-    target_id = Str(required=True)
-    before = JsonObject(
-        required=True, description="The changed fields before the change; {} for a new row."
-    )
-    after = JsonObject(required=True, description="The same fields after it; {} for a deleted row.")
-    request_id = Str(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    tenant_id = OwnerId(nullable=True)
+    actor = Str()
+    action = Str()
+    target_type = Str(description="What was changed, such as `user`.")
+    target_id = Str(description="The id of the row that was changed.")
+    before = JsonObject(description="The changed fields before the change; {} for a new row.")
+    after = JsonObject(description="The same fields after it; {} for a deleted row.")
+    request_id = Str()
 
 
 class AuditQuerySchema(Documented, PageQuerySchema):
@@ -90,7 +86,7 @@ class AuditCsvQuerySchema(AuditQuerySchema):
 class HistoryEntrySchema(AuditEventSchema):
     """One change of a resource, and the name of who made it."""
 
-    actor_name = Str(required=True, metadata=ACTOR_NAME)
+    actor_name = Str(metadata=ACTOR_NAME)
 
 
 class HistoryQuerySchema(PageQuerySchema):

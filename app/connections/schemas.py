@@ -20,7 +20,7 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.messages import under
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
@@ -60,7 +60,6 @@ class Documented(Schema):
     descriptions = {
         "name": "A name for people.",
         "provider": "The directory at the other end.",
-        "status": "Whether the connection's requests are served.",
         "default_role": "The role of people whose groups give them none.",
         "group_roles": "The role of a group's members, by the group's displayName, id or externalId. Of"
         " several groups the highest role counts. No role can be above that of the credential.",
@@ -69,20 +68,11 @@ class Documented(Schema):
         "acts_as": "The role with which the connection makes its changes: that of whoever created it."
         " Only one that acts as an owner can change owners.",
         "old_expires_at": "The end of the token before the last rotation.",
-        "error_count": "Of the requests, those answered with an error.",
-        "user_count": "Users that it has provisioned.",
         "deactivate": "What `active: false` and DELETE end: the membership, or also the user.",
-        "prefix": "The beginning of the token, to recognise it by.",
         "last_request_at": "When the last request came (UTC); null before the first.",
-        "request_count": "How many requests came.",
         "last_error": "The last request that was answered with an error; empty without one.",
         "last_error_at": "When that was (UTC); null without an error.",
-        "group_count": "Groups that it has provisioned.",
-        "token": "Absent if the answer is replayed for an Idempotency-Key.",
         "overlap_hours": "How many hours the present token stays valid; 0: it ends now.",
-        "sent_at": "When the request came (UTC).",
-        "method": "The HTTP method.",
-        "path": "The path below /scim/v2, with `…` for values that may be personal.",
     }
 
 
@@ -145,38 +135,40 @@ class PublicKeys(ListOf):
     keywords = {"maxItems": MAX_KEYS}
 
 
-class ScimConnectionSchema(Documented):
+class ScimConnectionSchema(Documented, AnswerSchema):
     """A connection of a directory, without its token; ``prefix`` is the token's beginning."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    created_by_user_id = Str(required=True)
-    updated_at = AwareDateTime(required=True)
-    updated_by_user_id = Str(required=True)
-    tenant_id = Uuid(required=True)
-    name = Str(required=True)
-    provider = Choice(DirectoryProvider, required=True)
-    status = Choice(ConnectionStatus, required=True)
-    default_role = Choice(Role, required=True)
-    group_roles = GroupRoles(required=True)
-    deactivate = Choice(Deactivate, required=True)
-    acts_as = Choice(Role, required=True)
-    prefix = Str(required=True)
-    old_expires_at = AwareDateTime(required=True, nullable=True)
-    public_keys = PublicKeys(PublicKey(), required=True)
-    last_request_at = AwareDateTime(required=True, nullable=True)
-    request_count = Int(required=True)
-    error_count = Int(required=True)
-    last_error = Str(required=True)
-    last_error_at = AwareDateTime(required=True, nullable=True)
-    user_count = Int(required=True)
-    group_count = Int(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    created_by_user_id = Str()
+    updated_at = AwareDateTime()
+    updated_by_user_id = Str()
+    tenant_id = Uuid()
+    name = Str()
+    provider = Choice(DirectoryProvider)
+    status = Choice(ConnectionStatus, description="Whether the connection's requests are served.")
+    default_role = Choice(Role)
+    group_roles = GroupRoles()
+    deactivate = Choice(Deactivate)
+    acts_as = Choice(Role)
+    prefix = Str(description="The beginning of the token, to recognise it by.")
+    old_expires_at = AwareDateTime(nullable=True)
+    public_keys = PublicKeys(PublicKey())
+    last_request_at = AwareDateTime(nullable=True)
+    request_count = Int(description="How many requests came.")
+    error_count = Int(description="Of the requests, those answered with an error.")
+    last_error = Str()
+    last_error_at = AwareDateTime(nullable=True)
+    user_count = Int(description="Users that it has provisioned.")
+    group_count = Int(description="Groups that it has provisioned.")
 
 
 class ScimConnectionCreatedSchema(ScimConnectionSchema):
     """A connection with a new token, which no other answer shows."""
 
-    token = Str()
+    optional = ("token",)
+
+    token = Str(description="Absent if the answer is replayed for an Idempotency-Key.")
 
 
 class ScimConnectionCreateSchema(Documented):
@@ -213,16 +205,14 @@ class ScimRotationSchema(Documented):
     overlap_hours = Int(ge=0, le=720, load_default=24)
 
 
-class ScimRequestSchema(Documented):
+class ScimRequestSchema(Documented, AnswerSchema):
     """A request of a connection, without the values that it sent."""
 
-    sent_at = AwareDateTime(required=True)
-    method = Str(required=True)
-    path = Str(required=True)
-    status = Int(required=True, description="The HTTP status of the answer.")
-    detail = Str(
-        required=True, description="The error's scimType, or the attributes that were ignored."
-    )
+    sent_at = AwareDateTime(description="When the request came (UTC).")
+    method = Str(description="The HTTP method.")
+    path = Str(description="The path below /scim/v2, with `…` for values that may be personal.")
+    status = Int(description="The HTTP status of the answer.")
+    detail = Str(description="The error's scimType, or the attributes that were ignored.")
 
 
 class ScimConnectionQuerySchema(PageQuerySchema):

@@ -21,7 +21,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.custom_fields.models import FieldType, IndexState
 from app.custom_fields.search_index import index_state
 from app.custom_fields.search_index.filters import FILTER
@@ -64,9 +64,7 @@ class Documented(Schema):
         "sort_order": "Its place among the fields of the entity type, lowest first.",
         "state": "The state of the index; filters are answered in `ready` only.",
         "total": "How many entities there are to index, as counted when the build began.",
-        "error": "Why the build failed; null if it did not.",
         "dialect": "The dialect of JSON Schema.",
-        "properties": "A schema for each active field, by its key.",
         "field_ids": "The ids of the fields, in their new order.",
         "built_version": "The field's version when the build ended; null until then.",
     }
@@ -75,17 +73,19 @@ class Documented(Schema):
 class CustomFieldSchema(Documented, RowSchema):
     """A custom field."""
 
-    idp_org_id = Str(required=True)
-    entity_type = Str(required=True)
-    field_key = Str(required=True)
-    label = Str(required=True)
-    field_type = Choice(FieldType, required=True)
+    optional = ("options",)
+
+    idp_org_id = Str()
+    entity_type = Str()
+    field_key = Str()
+    label = Str()
+    field_type = Choice(FieldType)
     options = ListOf(Str(), nullable=True)
-    is_required = Bool(required=True)
-    is_searchable = Bool(required=True)
-    is_active = Bool(required=True)
-    sort_order = Int(required=True)
-    version = Int(required=True)
+    is_required = Bool()
+    is_searchable = Bool()
+    is_active = Bool()
+    sort_order = Int()
+    version = Int()
 
 
 class CustomFieldCreateSchema(Documented):
@@ -159,15 +159,15 @@ class MetaDataQuerySchema(PageQuerySchema):
         return {**super().load(others, unknown=unknown), "meta_data": filters}
 
 
-class FieldIndexSchema(Documented):
+class FieldIndexSchema(Documented, AnswerSchema):
     """How far a field's search index is: ``done`` of ``total`` entities."""
 
-    field_id = Uuid(required=True, description="The custom field.")
-    state = Choice(IndexState, required=True)
-    done = Int(required=True, description="How many entities are indexed.")
-    total = Int(required=True)
-    error = Str(required=True, nullable=True)
-    built_version = Int(required=True, nullable=True)
+    field_id = Uuid(description="The custom field.")
+    state = Choice(IndexState)
+    done = Int(description="How many entities are indexed.")
+    total = Int()
+    error = Str(nullable=True, description="Why the build failed; null if it did not.")
+    built_version = Int(nullable=True)
 
 
 class EntityTypeQuerySchema(TenantChoiceSchema):
@@ -187,20 +187,20 @@ class ValuesSchema(Documented):
     values = JsonObject(required=True, description="The values by their field's key.")
 
 
-class ValidSchema(Documented):
+class ValidSchema(Documented, AnswerSchema):
     """The values fit; values that do not are refused with 422."""
 
-    valid = Bool(required=True, description="Always true.")
+    valid = Bool(description="Always true.")
 
 
-class JsonSchemaSchema(Documented):
+class JsonSchemaSchema(Documented, AnswerSchema):
     """A JSON Schema (2020-12) of an object; its properties are in the order of a form."""
 
-    dialect = Str(data_key="$schema", attribute="$schema", required=True)
-    title = Str(required=True, description="The entity type.")
-    type = Str(required=True, description="Always `object`.")
-    properties = JsonObject(required=True)
-    required = ListOf(Str(), required=True, description="The keys of the fields that need a value.")
+    dialect = Str(data_key="$schema", attribute="$schema")
+    title = Str(description="The entity type.")
+    type = Str(description="Always `object`.")
+    properties = JsonObject(description="A schema for each active field, by its key.")
+    required = ListOf(Str(), description="The keys of the fields that need a value.")
 
 
 class OrderSchema(Documented):

@@ -13,7 +13,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.emails.events import STATES, Cause, EmailKind
 
 MAX_ADDRESS = 320
@@ -35,45 +35,32 @@ class Documented(Schema):
         "scope": "",
     }
     descriptions = {
-        "webhook_event_id": "The webhook event that it came with.",
         "source": "The e-mail provider, such as `resend`.",
         "message_id": "The provider's id of the message; empty if the event is about the address alone.",
         "recipient": "The address that the message was sent to.",
-        "kind": "What happened.",
-        "occurred_at": "When it happened, as the provider says (UTC).",
-        "reason": "The provider's reason; empty without one.",
-        "response": "The answer of the receiving server; empty without one.",
-        "url": "The link that was clicked; else empty.",
-        "tags": "The sender's tags of the message.",
-        "metadata": "The sender's own values of the message.",
         "state": "The highest state that any event gave the message; `unknown` without one.",
         "state_at": "When the message reached the state (UTC); null if `unknown`.",
-        "opens": "How often it was opened.",
-        "clicks": "How often a link in it was clicked.",
         "first_opened_at": "When it was first opened (UTC); null if it was not.",
         "first_clicked_at": "When a link was first clicked (UTC); null if none was.",
-        "address": "The e-mail address, in lower case.",
-        "cause": "Why the address is on the list.",
-        "suppressed_at": "When the address came on the list (UTC).",
     }
 
 
-class EmailEventSchema(Documented):
+class EmailEventSchema(Documented, AnswerSchema):
     """What happened to a message for one recipient."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    webhook_event_id = Uuid(required=True)
-    source = Str(required=True)
-    message_id = Str(required=True)
-    recipient = Str(required=True)
-    kind = Choice(EmailKind, required=True)
-    occurred_at = AwareDateTime(required=True)
-    reason = Str(required=True)
-    response = Str(required=True)
-    url = Str(required=True)
-    tags = ListOf(Str(), required=True)
-    metadata = JsonObject(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    webhook_event_id = Uuid(description="The webhook event that it came with.")
+    source = Str()
+    message_id = Str()
+    recipient = Str()
+    kind = Choice(EmailKind, description="What happened.")
+    occurred_at = AwareDateTime(description="When it happened, as the provider says (UTC).")
+    reason = Str(description="The provider's reason; empty without one.")
+    response = Str(description="The answer of the receiving server; empty without one.")
+    url = Str(description="The link that was clicked; else empty.")
+    tags = ListOf(Str(), description="The sender's tags of the message.")
+    metadata = JsonObject(description="The sender's own values of the message.")
 
 
 class EmailEventQuerySchema(Documented, PageQuerySchema):
@@ -87,21 +74,18 @@ class EmailEventQuerySchema(Documented, PageQuerySchema):
     occurred_before = AwareDateTime(description="Occurred before this time.")
 
 
-class EmailMessageSchema(Documented):
+class EmailMessageSchema(Documented, RowSchema):
     """The state of a message for one recipient."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
-    source = Str(required=True)
-    message_id = Str(required=True, description="The provider's id of the message.")
-    recipient = Str(attribute="address", required=True)
-    state = Literal("unknown", *(state.value for state in STATES), required=True)
-    state_at = AwareDateTime(required=True, nullable=True)
-    opens = Int(required=True)
-    clicks = Int(required=True)
-    first_opened_at = AwareDateTime(required=True, nullable=True)
-    first_clicked_at = AwareDateTime(required=True, nullable=True)
+    source = Str()
+    message_id = Str(description="The provider's id of the message.")
+    recipient = Str(attribute="address")
+    state = Literal("unknown", *(state.value for state in STATES))
+    state_at = AwareDateTime(nullable=True)
+    opens = Int(description="How often it was opened.")
+    clicks = Int(description="How often a link in it was clicked.")
+    first_opened_at = AwareDateTime(nullable=True)
+    first_clicked_at = AwareDateTime(nullable=True)
 
 
 class EmailMessageQuerySchema(Documented, PageQuerySchema):
@@ -115,17 +99,14 @@ class EmailMessageQuerySchema(Documented, PageQuerySchema):
     source = Str(description="Only messages of this provider.")
 
 
-class SuppressionSchema(Documented):
+class SuppressionSchema(Documented, RowSchema):
     """An address that no e-mail may be sent to, for one cause."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
-    address = Str(required=True)
-    cause = Choice(Cause, required=True)
-    scope = Str(required=True, description='`""` for all mail.')
-    source = Str(required=True)
-    suppressed_at = AwareDateTime(required=True)
+    address = Str(description="The e-mail address, in lower case.")
+    cause = Choice(Cause, description="Why the address is on the list.")
+    scope = Str(description='`""` for all mail.')
+    source = Str()
+    suppressed_at = AwareDateTime(description="When the address came on the list (UTC).")
 
 
 class SuppressionQuerySchema(Documented, PageQuerySchema):

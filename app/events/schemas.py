@@ -21,7 +21,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.events.catalogue import CATALOGUE
 from app.events.positions import MAX_BYTES
 from app.events.service import DEFAULT_LIMIT, MAX_LIMIT, PREFIX
@@ -54,43 +54,34 @@ class Documented(Schema):
         "after": "1234",
         "types": "membership.*,tenant.suspended",
     }
-    descriptions = {
-        "id": "The event's id; a delivery has it as `webhook-id`.",
-        "type": "What has happened.",
-        "timestamp": "When it happened (UTC).",
-        "tenant": "The tenant's present names.",
-        "slug": "The tenant's slug.",
-    }
+    descriptions = {}
 
 
-class EventTenantSchema(Documented):
+class EventTenantSchema(Documented, AnswerSchema):
     """The tenant that an event is about, with its present names."""
 
-    slug = Str(required=True)
-    idp_org_id = Str(required=True)
+    slug = Str(description="The tenant's slug.")
+    idp_org_id = Str()
 
 
-class EventSchema(Documented):
+class EventSchema(Documented, AnswerSchema):
     """What has changed, and the row after the change."""
 
-    id = Str(required=True)
-    type = Literal(*CATALOGUE, required=True)
-    timestamp = AwareDateTime(required=True)
+    optional = ("data", "changes", "truncated")
+
+    id = Str(description="The event's id; a delivery has it as `webhook-id`.")
+    type = Literal(*CATALOGUE, description="What has happened.")
+    timestamp = AwareDateTime(description="When it happened (UTC).")
     position = Position(
-        required=True,
         description="Where the event is in the feed: a number for platform credentials, which"
-        " grows by one; an opaque text for those of a tenant. Give it as `after`.",
+        " grows by one; an opaque text for those of a tenant. Give it as `after`."
     )
     tenant_id = Uuid(
-        required=True,
-        nullable=True,
-        description="Null for an event of the platform, as is `tenant`.",
+        nullable=True, description="Null for an event of the platform, as is `tenant`."
     )
-    tenant = Nested(EventTenantSchema, required=True, nullable=True)
-    actor = Str(
-        required=True, description="Who did it; tenants see `platform` for the platform's people."
-    )
-    request_id = Str(required=True)
+    tenant = Nested(EventTenantSchema, nullable=True, description="The tenant's present names.")
+    actor = Str(description="Who did it; tenants see `platform` for the platform's people.")
+    request_id = Str()
     data = JsonObject(description="The resource after the change, as its GET answers it.")
     changes = JsonObject(
         description="`before` and `after` of each changed field; {} for a new resource."

@@ -6,7 +6,7 @@ from app.core.db.statements import Statement
 from app.core.http.includes import by_id, own_column, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Choice, Nested, Str, Uuid
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.flags.evaluation import Layer
 from app.plans.flag_types import FlagType
 from app.plans.models import PlanPreset
@@ -60,10 +60,10 @@ class Documented(Schema):
 class OverrideSchema(Documented, RowSchema):
     """One tenant's own value of one flag of one preset."""
 
-    tenant_id = Uuid(required=True)
-    plan_preset_id = Uuid(required=True, description="The plan preset whose flag it is.")
-    flag_key = Str(required=True)
-    flag_value = AnyJson(required=True, description="The tenant's own value of the flag.")
+    tenant_id = Uuid()
+    plan_preset_id = Uuid(description="The plan preset whose flag it is.")
+    flag_key = Str()
+    flag_value = AnyJson(description="The tenant's own value of the flag.")
 
 
 class OverrideCreateSchema(Documented):
@@ -96,47 +96,46 @@ class OverrideQuerySchema(Documented, PageQuerySchema):
     flag_key = Str(description="Only overrides of this flag.")
 
 
-class EffectiveFlagSchema(Documented):
+class EffectiveFlagSchema(Documented, AnswerSchema):
     """One flag of a tenant, and the source of its value."""
 
-    key = Str(required=True, description="The flag's key.")
-    type = Choice(FlagType, required=True, description="The type of the flag's values.")
-    value = AnyJson(required=True, description="The value that applies now.")
-    source = Str(required=True, metadata={"enum": ["preset", "override"]})
-    preset_value = AnyJson(required=True)
-    override_value = AnyJson(required=True)
-    override_id = Str(required=True, nullable=True)
-    expires_at = AwareDateTime(required=True, nullable=True)
-    is_locked = Bool(required=True)
+    key = Str(description="The flag's key.")
+    type = Choice(FlagType, description="The type of the flag's values.")
+    value = AnyJson(description="The value that applies now.")
+    source = Str(metadata={"enum": ["preset", "override"]})
+    preset_value = AnyJson()
+    override_value = AnyJson()
+    override_id = Str(nullable=True)
+    expires_at = AwareDateTime(nullable=True)
+    is_locked = Bool()
 
 
-class FlagExplanationSchema(Documented):
+class FlagExplanationSchema(Documented, AnswerSchema):
     """Why a flag of a tenant has its value. The plan's preset has the name `plan_name`."""
 
-    tenant_id = Uuid(required=True)
-    is_suspended = Bool(required=True)
-    plan_name = Str(required=True)
-    flag_key = Str(required=True, attribute="key")
-    flag_type = Choice(FlagType, required=True, nullable=True, attribute="type")
-    value = AnyJson(required=True, description="The value that applies now.")
-    decided_by = Choice(Layer, required=True, attribute="layer")
-    because = Str(required=True, description="Why that decides, in one sentence.")
-    preset_value = AnyJson(required=True)
-    is_locked = Bool(required=True, description="Whether the preset locks the flag.")
-    override_id = Str(required=True, nullable=True)
-    override_value = AnyJson(required=True)
-    expires_at = AwareDateTime(required=True, nullable=True)
-    reason = Str(required=True, description="Why the override was given; empty without a reason.")
+    tenant_id = Uuid()
+    is_suspended = Bool()
+    plan_name = Str()
+    flag_key = Str(attribute="key")
+    flag_type = Choice(FlagType, nullable=True, attribute="type")
+    value = AnyJson(description="The value that applies now.")
+    decided_by = Choice(Layer, attribute="layer")
+    because = Str(description="Why that decides, in one sentence.")
+    preset_value = AnyJson()
+    is_locked = Bool(description="Whether the preset locks the flag.")
+    override_id = Str(nullable=True)
+    override_value = AnyJson()
+    expires_at = AwareDateTime(nullable=True)
+    reason = Str(description="Why the override was given; empty without a reason.")
 
 
-class PresetSummarySchema(Schema):
+class PresetSummarySchema(AnswerSchema):
     """The preset that has the flag."""
 
     examples = {"name": "growth"}
-    descriptions = {"name": "The plan's name."}
 
-    id = Uuid(required=True)
-    name = Str(required=True)
+    id = Uuid()
+    name = Str(description="The plan's name.")
 
 
 FIND_CREATORS = Statement(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from app.core.validation.fields import AwareDateTime, Choice, ListOf, Str
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema
 from app.identity_sync.store import Kind
 
 
-class WaitingSchema(Schema):
+class WaitingSchema(AnswerSchema):
     """A membership or a person whose counterpart the provider has not sent."""
 
     examples = {
@@ -19,19 +19,14 @@ class WaitingSchema(Schema):
         "missing": ["user"],
     }
     descriptions = {
-        "kind": "What waits.",
-        "source": "The provider.",
-        "object_id": "The provider's id.",
-        "organization_id": "The provider's id of the organization.",
-        "user_id": "The provider's id of the user.",
         "since": "When the provider's first event of it was applied.",
         "missing": "Empty where it has come; a job then applies the membership.",
     }
 
-    kind = Choice(Kind, required=True)
-    source = Str(required=True)
-    object_id = Str(required=True)
-    organization_id = Str(required=True)
-    user_id = Str(required=True)
-    since = AwareDateTime(required=True, attribute="created_at")
-    missing = ListOf(Choice(Kind), required=True)
+    kind = Choice(Kind, description="What waits.")
+    source = Str(description="The provider.")
+    object_id = Str(description="The provider's id.")
+    organization_id = Str(description="The provider's id of the organization.")
+    user_id = Str(description="The provider's id of the user.")
+    since = AwareDateTime(attribute="created_at")
+    missing = ListOf(Choice(Kind))

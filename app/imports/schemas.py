@@ -12,9 +12,8 @@ from app.core.validation.fields import (
     ListOf,
     Nested,
     Str,
-    Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema
 from app.imports.models import ImportState
 
 COUNTS = {"user": {"created": 100, "updated": 3, "unchanged": 0, "failed": 1}}
@@ -36,59 +35,46 @@ EXAMPLES = {
 DESCRIPTIONS = {
     "state": "An import with faulty lines is `completed` too; `failed` means that it ended early,"
     " see `error`.",
-    "size": "The bytes of the file.",
-    "lines_total": "The lines of the file.",
-    "lines_done": "Blank and faulty lines included.",
-    "lines_failed": "The lines that were not applied.",
-    "counts": "The number of lines by type and outcome.",
-    "error": "Why the import ended early; empty if it did not.",
     "finished_at": "When the import ended (UTC); null until then.",
-    "faults": "The first 1,000; none after 7 days.",
-    "line": "Its number; the first line is 1.",
-    "type": "Empty where it cannot be read.",
     "idp_org_id": "The identity provider's id of the organization that the line is about.",
-    "name": "The id of what the line is about.",
     "errors": "The entries of the 422 that a request would be answered with.",
 }
 
 
-class ImportSchema(Schema):
+class ImportSchema(RowSchema):
     """An import."""
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
-    created_by_user_id = Str(required=True)
-    state = Choice(ImportState, required=True)
-    size = Int(required=True)
-    lines_total = Int(required=True)
-    lines_done = Int(required=True)
-    lines_failed = Int(required=True)
-    counts = JsonObject(required=True)
-    error = Str(required=True)
-    finished_at = AwareDateTime(required=True, nullable=True)
+    created_by_user_id = Str()
+    state = Choice(ImportState)
+    size = Int(description="The bytes of the file.")
+    lines_total = Int(description="The lines of the file.")
+    lines_done = Int(description="Blank and faulty lines included.")
+    lines_failed = Int(description="The lines that were not applied.")
+    counts = JsonObject(description="The number of lines by type and outcome.")
+    error = Str(description="Why the import ended early; empty if it did not.")
+    finished_at = AwareDateTime(nullable=True)
 
 
-class ImportFaultSchema(Schema):
+class ImportFaultSchema(AnswerSchema):
     """A line that was not applied."""
 
     examples = EXAMPLES
     descriptions = DESCRIPTIONS
 
-    line = Int(required=True)
-    type = Str(required=True)
-    idp_org_id = Str(required=True)
-    name = Str(required=True)
-    errors = ListOf(AnyJson(), required=True)
+    line = Int(description="Its number; the first line is 1.")
+    type = Str(description="Empty where it cannot be read.")
+    idp_org_id = Str()
+    name = Str(description="The id of what the line is about.")
+    errors = ListOf(AnyJson())
 
 
 class ImportDetailSchema(ImportSchema):
     """An import with its faults."""
 
-    faults = ListOf(Nested(ImportFaultSchema), required=True)
+    faults = ListOf(Nested(ImportFaultSchema), description="The first 1,000; none after 7 days.")
 
 
 class ImportQuerySchema(PageQuerySchema):

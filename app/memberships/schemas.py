@@ -6,7 +6,7 @@ from app.auth.permissions import Permission, Role
 from app.core.http.includes import by_id, columns_of, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Name, Nested, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.search.filters import MAX_QUERY, MIN_QUERY
 from app.search.schemas import BY_WORDS
 from app.users.models import User
@@ -31,20 +31,20 @@ class Documented(Schema):
     }
 
 
-class TenantMembershipSchema(Documented):
+class TenantMembershipSchema(Documented, AnswerSchema):
     """A membership."""
 
-    id = Uuid(required=True)
-    tenant_id = Uuid(required=True)
-    idp_org_id = Str(required=True)
-    created_at = AwareDateTime(required=True)
-    created_by_user_id = Str(required=True)
-    updated_at = AwareDateTime(required=True)
-    updated_by_user_id = Str(required=True)
-    user_id = Uuid(required=True)
-    idp_membership_id = Str(required=True)
-    role = Str(required=True)
-    is_active = Bool(required=True)
+    id = Uuid()
+    tenant_id = Uuid()
+    idp_org_id = Str()
+    created_at = AwareDateTime()
+    created_by_user_id = Str()
+    updated_at = AwareDateTime()
+    updated_by_user_id = Str()
+    user_id = Uuid()
+    idp_membership_id = Str()
+    role = Str()
+    is_active = Bool()
 
 
 class MembershipCreateSchema(Documented):
@@ -91,15 +91,15 @@ class Person(Schema):
     }
 
 
-class UserSummarySchema(Person):
+class UserSummarySchema(Person, AnswerSchema):
     """The member."""
 
-    id = Uuid(required=True)
-    idp_user_id = Str(required=True)
-    email = Str(required=True)
-    first_name = Str(required=True)
-    last_name = Str(required=True)
-    is_active = Bool(required=True)
+    id = Uuid()
+    idp_user_id = Str()
+    email = Str()
+    first_name = Str()
+    last_name = Str()
+    is_active = Bool()
 
 
 USER = related(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from app.core.health import Level
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema
 
 
-class QueueSchema(Schema):
+class QueueSchema(AnswerSchema):
     """A queue of jobs."""
 
     examples = {
@@ -20,38 +20,36 @@ class QueueSchema(Schema):
         "failed": 0,
     }
 
-    name = Str(required=True, description="The name of the queue.")
-    workers = Int(required=True, description="The workers that serve it.")
-    waiting = Int(required=True, description="Jobs that wait for a worker.")
-    waiting_seconds = Int(required=True, description="Seconds that the first of them has waited.")
-    delayed = Int(required=True, description="Jobs that are to run later.")
-    running = Int(required=True, description="Jobs that a worker runs.")
-    failed = Int(required=True, description="Jobs that failed in the last day.")
+    name = Str(description="The name of the queue.")
+    workers = Int(description="The workers that serve it.")
+    waiting = Int(description="Jobs that wait for a worker.")
+    waiting_seconds = Int(description="Seconds that the first of them has waited.")
+    delayed = Int(description="Jobs that are to run later.")
+    running = Int(description="Jobs that a worker runs.")
+    failed = Int(description="Jobs that failed in the last day.")
 
 
-class WorkerSchema(Schema):
+class WorkerSchema(AnswerSchema):
     """A worker. One that was killed is shown for up to 45 seconds."""
 
     examples = {"name": "8f14e45fceea4d1b", "queues": ["webhooks"], "state": "idle", "job": None}
 
-    name = Str(required=True, description="The name of the worker.")
-    queues = ListOf(Str(), required=True, description="The queues that it serves, in this order.")
-    state = Str(required=True, description="Such as `idle` or `busy`.")
-    job = Str(required=True, nullable=True, description="What it works on.")
-    started_at = AwareDateTime(required=True, nullable=True, description="When it started (UTC).")
-    last_seen_at = AwareDateTime(
-        required=True, nullable=True, description="When it last was alive (UTC)."
-    )
+    name = Str(description="The name of the worker.")
+    queues = ListOf(Str(), description="The queues that it serves, in this order.")
+    state = Str(description="Such as `idle` or `busy`.")
+    job = Str(nullable=True, description="What it works on.")
+    started_at = AwareDateTime(nullable=True, description="When it started (UTC).")
+    last_seen_at = AwareDateTime(nullable=True, description="When it last was alive (UTC).")
 
 
-class QueuesSchema(Schema):
+class QueuesSchema(AnswerSchema):
     """The queues, in the order in which a worker serves them, and the workers."""
 
-    queues = ListOf(Nested(QueueSchema), required=True, description="All queues.")
-    workers = ListOf(Nested(WorkerSchema), required=True, description="The workers that are alive.")
+    queues = ListOf(Nested(QueueSchema), description="All queues.")
+    workers = ListOf(Nested(WorkerSchema), description="The workers that are alive.")
 
 
-class WorkSchema(Schema):
+class WorkSchema(AnswerSchema):
     """How much of one kind wants attention: at most 1,000 are counted."""
 
     examples = {
@@ -62,13 +60,13 @@ class WorkSchema(Schema):
     }
     has_pages = False
 
-    name = Str(required=True, description="What is counted.")
-    count = Int(required=True, nullable=True, description="Null if it took over half a second.")
-    is_more = Bool(required=True, description="Whether there are more than `count`.")
-    list = Str(required=True, description="Path and query of the list of them.")
+    name = Str(description="What is counted.")
+    count = Int(nullable=True, description="Null if it took over half a second.")
+    is_more = Bool(description="Whether there are more than `count`.")
+    list = Str(description="Path and query of the list of them.")
 
 
-class FindingSchema(Schema):
+class FindingSchema(AnswerSchema):
     """What one check of the installation has found."""
 
     examples = {
@@ -79,15 +77,12 @@ class FindingSchema(Schema):
         "fix": "Run flask db upgrade.",
     }
 
-    check = Str(required=True, description="What was checked.")
-    ok = Bool(required=True, description="False: this is a fault.")
+    check = Str(description="What was checked.")
+    ok = Bool(description="False: this is a fault.")
     level = Choice(
         Level,
-        required=True,
         description="`ok`: all is well; `hint`: no fault, but something to look at;"
         " `fault`: the service does not work as it should.",
     )
-    found = Str(required=True, description="What was found.")
-    fix = Str(
-        required=True, description="How to correct a fault, or a hint; empty where all is well."
-    )
+    found = Str(description="What was found.")
+    fix = Str(description="How to correct a fault, or a hint; empty where all is well.")

@@ -21,7 +21,7 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.messages import refused
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.plans.decision import MAX_SUBSCRIPTIONS, PlanSource
 from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
 
@@ -58,18 +58,12 @@ class Documented(Schema):
         "tenants": 12,
     }
     descriptions = {
-        "bp_subscription_id": "The billing provider's id of the subscription.",
-        "start_date": "When the subscription began (UTC).",
         "subscription_id": "The subscription that gives it; null for every other source.",
         "source": "What gives the plan.",
-        "decides": "Whether it decides the plan; true for one of the candidates.",
         "description": "What the flag is for; for people.",
         "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
         "flags": "The flags of the plan.",
         "display_name": "For people; may change while the plan is in use.",
-        "flags_added": "Flags that would be new.",
-        "flags_removed": "Flags that would be removed.",
-        "flags_changed": "Flags that would change.",
         "overrides_lost": "Overrides that would lose their effect, by flag.",
         "limits_below_usage": "Lowered limits that would be below what tenants use.",
         "warn_at": "Percentages of the limit whose crossing is recorded.",
@@ -137,9 +131,9 @@ class PresetFlagSchema(Documented):
 class PlanPresetSchema(Documented, RowSchema):
     """The flags of a plan's tenants."""
 
-    name = Str(required=True)
-    flags = ListOf(Nested(PresetFlagSchema), required=True)
-    display_name = Str(required=True)
+    name = Str()
+    flags = ListOf(Nested(PresetFlagSchema))
+    display_name = Str()
 
 
 class PlanPresetCreateSchema(Documented):
@@ -176,7 +170,7 @@ class PlanPresetForceSchema(Schema):
     )
 
 
-class FlagChangeSchema(Documented):
+class FlagChangeSchema(Documented, AnswerSchema):
     """A flag that would change."""
 
     examples = {
@@ -185,44 +179,42 @@ class FlagChangeSchema(Documented):
         "after": {**FLAG, "default_value": True},
     }
 
-    flag_key = Str(required=True)
-    before = Nested(PresetFlagSchema, required=True, description="The flag as it is.")
-    after = Nested(PresetFlagSchema, required=True, description="The flag as it would be.")
+    flag_key = Str()
+    before = Nested(PresetFlagSchema, description="The flag as it is.")
+    after = Nested(PresetFlagSchema, description="The flag as it would be.")
 
 
-class LostOverridesSchema(Documented):
+class LostOverridesSchema(Documented, AnswerSchema):
     """The overrides of a flag that would be removed or get another type."""
 
     examples = {"flag_key": "theme", "overrides": 3}
 
-    flag_key = Str(required=True)
-    overrides = Int(required=True, description="How many overrides would lose their effect.")
+    flag_key = Str()
+    overrides = Int(description="How many overrides would lose their effect.")
 
 
-class LimitBelowUsageSchema(Documented):
+class LimitBelowUsageSchema(Documented, AnswerSchema):
     """A lowered limit that would be below what tenants without an override of it use now."""
 
     examples = {"feature": "api-calls", "limit": 1000, "tenants": 2, "most_used": 4711}
 
-    feature = Str(required=True)
-    limit = Int(required=True, description="The new limit.")
-    tenants = Int(required=True, description="How many use more.")
-    most_used = Int(required=True, description="The most that one of them uses.")
+    feature = Str()
+    limit = Int(description="The new limit.")
+    tenants = Int(description="How many use more.")
+    most_used = Int(description="The most that one of them uses.")
 
 
-class PlanPreviewSchema(Documented):
+class PlanPreviewSchema(Documented, AnswerSchema):
     """What an update of a preset would change."""
 
-    name = Str(required=True)
-    display_name = Str(required=True)
-    tenants = Int(
-        required=True, description="Tenants that have the plan, now or after their assigned plan."
-    )
-    flags_added = ListOf(Nested(PresetFlagSchema), required=True)
-    flags_removed = ListOf(Nested(PresetFlagSchema), required=True)
-    flags_changed = ListOf(Nested(FlagChangeSchema), required=True)
-    overrides_lost = ListOf(Nested(LostOverridesSchema), required=True)
-    limits_below_usage = ListOf(Nested(LimitBelowUsageSchema), required=True)
+    name = Str()
+    display_name = Str()
+    tenants = Int(description="Tenants that have the plan, now or after their assigned plan.")
+    flags_added = ListOf(Nested(PresetFlagSchema), description="Flags that would be new.")
+    flags_removed = ListOf(Nested(PresetFlagSchema), description="Flags that would be removed.")
+    flags_changed = ListOf(Nested(FlagChangeSchema), description="Flags that would change.")
+    overrides_lost = ListOf(Nested(LostOverridesSchema))
+    limits_below_usage = ListOf(Nested(LimitBelowUsageSchema))
 
 
 class PlanPresetQuerySchema(Documented, PageQuerySchema):
@@ -231,40 +223,35 @@ class PlanPresetQuerySchema(Documented, PageQuerySchema):
     name = Str(description="Only the preset with this name.")
 
 
-class PlanCandidateSchema(Documented):
+class PlanCandidateSchema(Documented, AnswerSchema):
     """One plan that the tenant could have."""
 
-    source = Choice(PlanSource, required=True)
-    plan_name = Str(required=True, description="The plan that it gives.")
-    decides = Bool(required=True)
-    because = Str(required=True, description="Why it decides the plan, or why it does not.")
-    subscription_id = Uuid(required=True, nullable=True)
-    bp_subscription_id = Str(required=True)
-    bp_status = Str(required=True, description="The billing provider's word, verbatim.")
-    status_class = Str(required=True, description="The class of `bp_status`.")
-    start_date = AwareDateTime(required=True, nullable=True)
-    until = AwareDateTime(required=True, nullable=True, description="When an assigned plan ends.")
-    reason = Str(required=True, description="Why the plan was assigned.")
+    source = Choice(PlanSource)
+    plan_name = Str(description="The plan that it gives.")
+    decides = Bool(description="Whether it decides the plan; true for one of the candidates.")
+    because = Str(description="Why it decides the plan, or why it does not.")
+    subscription_id = Uuid(nullable=True)
+    bp_subscription_id = Str(description="The billing provider's id of the subscription.")
+    bp_status = Str(description="The billing provider's word, verbatim.")
+    status_class = Str(description="The class of `bp_status`.")
+    start_date = AwareDateTime(nullable=True, description="When the subscription began (UTC).")
+    until = AwareDateTime(nullable=True, description="When an assigned plan ends.")
+    reason = Str(description="Why the plan was assigned.")
 
 
-class PlanDecisionSchema(Documented):
+class PlanDecisionSchema(Documented, AnswerSchema):
     """The plan of a tenant, and what decides it."""
 
-    tenant_id = Uuid(required=True, description="The tenant.")
-    plan_name = Str(required=True, description="The plan that the tenant has.")
-    source = Choice(PlanSource, required=True)
-    subscription_id = Uuid(
-        required=True, nullable=True, description="The subscription that decides."
-    )
+    tenant_id = Uuid(description="The tenant.")
+    plan_name = Str(description="The plan that the tenant has.")
+    source = Choice(PlanSource)
+    subscription_id = Uuid(nullable=True, description="The subscription that decides.")
     until = AwareDateTime(
-        required=True,
-        nullable=True,
-        description="When the assigned plan ends that decides, or null.",
+        nullable=True, description="When the assigned plan ends that decides, or null."
     )
-    because = Str(required=True, description="Why that decides the plan, in one sentence.")
+    because = Str(description="Why that decides the plan, in one sentence.")
     candidates = ListOf(
         Nested(PlanCandidateSchema),
-        required=True,
         description="In order of precedence: the assigned plan, the subscriptions that have "
         "not ended, the plan that the tenant keeps while the first of them names a plan without "
         "a preset, the default plan; then the subscriptions that have ended; at most "

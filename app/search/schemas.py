@@ -6,7 +6,7 @@ from typing import Any
 
 from app.core.http.pagination import ONE_TENANT
 from app.core.validation.fields import Choice, Int, Literal, Nested, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.search.filters import MAX_QUERY, MIN_QUERY
 from app.search.models import EntityType
 from app.search.service import DEFAULT_LIMIT, MAX_LIMIT
@@ -66,22 +66,22 @@ class SearchQuerySchema(Documented):
     limit = Int(ge=1, le=MAX_LIMIT, load_default=DEFAULT_LIMIT, description="The most results.")
 
 
-class TenantNameSchema(Documented):
+class TenantNameSchema(Documented, AnswerSchema):
     """The tenant of a result."""
 
-    id = Uuid(required=True)
-    slug = Str(required=True, description="The tenant's slug.")
-    name = Str(required=True, description="The tenant's name.")
+    id = Uuid()
+    slug = Str(description="The tenant's slug.")
+    name = Str(description="The tenant's name.")
 
 
-class SearchResultSchema(Documented):
+class SearchResultSchema(Documented, AnswerSchema):
     """A row that was found."""
 
     has_pages = False
 
-    type = Choice(EntityType, required=True, description="What was found.")
-    id = Uuid(required=True)
-    tenant = Nested(TenantNameSchema, required=True, nullable=True)
-    title = Str(required=True, description="The row's name, for people.")
-    subtitle = Str(required=True, description="More about the row, for people.")
-    matched = Literal(*FIELD_NAMES, required=True)
+    type = Choice(EntityType, description="What was found.")
+    id = Uuid()
+    tenant = Nested(TenantNameSchema, nullable=True)
+    title = Str(description="The row's name, for people.")
+    subtitle = Str(description="More about the row, for people.")
+    matched = Literal(*FIELD_NAMES)

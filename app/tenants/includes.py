@@ -13,7 +13,7 @@ from app.config import current_config
 from app.core.db.statements import Statement
 from app.core.http.includes import Include, by_id, by_key, own_column, related, related_lists
 from app.core.validation.fields import AwareDateTime, Int, JsonObject, ListOf, Nested, Str
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema
 from app.plans.models import PlanAssignment
 from app.tenants.models import Tenant
 
@@ -25,20 +25,17 @@ FIND_PLAN_SOURCES = Statement(
 )
 
 
-class TenantLimitSchema(Schema):
+class TenantLimitSchema(AnswerSchema):
     """A limit of the plan, and what the tenant uses of it in the current period."""
 
     examples = {"feature": "api-calls", "limit": 10_000, "used": 17, "policy": "hard"}
 
-    feature = Str(required=True)
-    limit = Int(required=True, attribute="most", description="-1: unlimited.")
-    used = Int(required=True, description="What is used in the current period.")
-    policy = Str(required=True, metadata={"enum": ["hard", "soft"]})
+    feature = Str()
+    limit = Int(attribute="most", description="-1: unlimited.")
+    used = Int(description="What is used in the current period.")
+    policy = Str(metadata={"enum": ["hard", "soft"]})
     resets_at = AwareDateTime(
-        required=True,
-        nullable=True,
-        attribute="ends",
-        description="Null for a count that never starts anew.",
+        nullable=True, attribute="ends", description="Null for a count that never starts anew."
     )
 
 

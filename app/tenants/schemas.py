@@ -15,7 +15,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.search.filters import MAX_QUERY, MIN_QUERY
 from app.search.schemas import BY_WORDS
@@ -67,8 +67,6 @@ class Documented(Schema):
         "mailing_country": "Country of the mailing address.",
         "meta_data": "Values of the tenant's custom fields, and any other values, by key.",
         "tenant_id": "The tenant.",
-        "requested_at": "When the deletion was requested (UTC).",
-        "deletes_at": "The tenant is deleted soon after this moment.",
         "stage": "`waiting` until rows are deleted; then how far that is.",
         "text": "The notes; empty without any.",
         "reason": "The tenant's owners and admins can read it in the audit trail.",
@@ -78,20 +76,20 @@ class Documented(Schema):
 class TenantSchema(Documented, RowSchema):
     """A tenant."""
 
-    idp_org_id = Str(required=True)
-    name = Str(required=True)
-    slug = Str(required=True)
-    plan_name = Str(required=True, description="The plan that the tenant has.")
-    primary_contact_name = Str(required=True)
-    primary_contact_email = Str(required=True)
-    primary_contact_phone = Str(required=True)
-    mailing_address_line_1 = Str(required=True)
-    mailing_address_line_2 = Str(required=True)
-    mailing_city = Str(required=True)
-    mailing_state = Str(required=True)
-    mailing_zipcode = Str(required=True)
-    mailing_country = Str(required=True)
-    is_active = Bool(required=True, description="False: the tenant is suspended.")
+    idp_org_id = Str()
+    name = Str()
+    slug = Str()
+    plan_name = Str(description="The plan that the tenant has.")
+    primary_contact_name = Str()
+    primary_contact_email = Str()
+    primary_contact_phone = Str()
+    mailing_address_line_1 = Str()
+    mailing_address_line_2 = Str()
+    mailing_city = Str()
+    mailing_state = Str()
+    mailing_zipcode = Str()
+    mailing_country = Str()
+    is_active = Bool(description="False: the tenant is suspended.")
 
 
 class ContactEmail(Email):
@@ -137,11 +135,11 @@ class TenantUpdateSchema(TenantCreateSchema):
     )
 
 
-class TenantMetaDataSchema(Documented):
+class TenantMetaDataSchema(Documented, AnswerSchema):
     """A tenant's metadata; its ETag is the tenant's."""
 
-    tenant_id = Uuid(attribute="id", required=True)
-    meta_data = JsonObject(required=True)
+    tenant_id = Uuid(attribute="id")
+    meta_data = JsonObject()
 
 
 class TenantMetaDataPatchSchema(Documented):
@@ -175,15 +173,15 @@ class TenantDeletionRequestSchema(Documented):
     slug = Str(required=True, description="The tenant's slug, as a confirmation.")
 
 
-class TenantDeletionSchema(Documented):
+class TenantDeletionSchema(Documented, AnswerSchema):
     """A requested deletion of a tenant."""
 
-    tenant_id = Uuid(required=True)
-    slug = Str(required=True)
-    requested_at = AwareDateTime(required=True)
-    requested_by = Str(required=True, description="Who requested it.")
-    deletes_at = AwareDateTime(required=True)
-    stage = Choice(DeletionStage, required=True)
+    tenant_id = Uuid()
+    slug = Str()
+    requested_at = AwareDateTime(description="When the deletion was requested (UTC).")
+    requested_by = Str(description="Who requested it.")
+    deletes_at = AwareDateTime(description="The tenant is deleted soon after this moment.")
+    stage = Choice(DeletionStage)
 
 
 class SuspensionSchema(Documented):
@@ -198,29 +196,27 @@ class TenantNotesUpdateSchema(Documented):
     text = Str(required=True, max_length=MAX_NOTES)
 
 
-class TenantNotesSchema(Documented):
+class TenantNotesSchema(Documented, AnswerSchema):
     """The platform's own notes on a tenant."""
 
-    text = Str(required=True)
-    updated_at = AwareDateTime(required=True, nullable=True, description="Null before the first.")
-    updated_by = Str(required=True, nullable=True, description="Who changed them last.")
+    text = Str()
+    updated_at = AwareDateTime(nullable=True, description="Null before the first.")
+    updated_by = Str(nullable=True, description="Who changed them last.")
 
 
 def _count(description: str) -> Int:
     return Int(required=True, nullable=True, description=description)
 
 
-class TenantCountsSchema(Documented):
+class TenantCountsSchema(Documented, AnswerSchema):
     """What a tenant has. A number is null if the credential may not read what it counts."""
 
-    tenant_id = Uuid(required=True)
+    tenant_id = Uuid()
     active_users = _count("Users who are active.")
     inactive_users = _count("Users who were deactivated.")
     active_members = _count("Memberships that are active.")
     ended_members = _count("Memberships that have ended.")
-    members_by_role = JsonObject(
-        required=True, nullable=True, description="The active memberships of each role."
-    )
+    members_by_role = JsonObject(nullable=True, description="The active memberships of each role.")
     open_subscriptions = _count("Subscriptions that have not ended.")
     overrides = _count("Feature overrides.")
     custom_fields = _count("Custom fields, without archived ones.")

@@ -9,7 +9,7 @@ from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
 from app.core.validation.messages import refused
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.plans.flag_types import Policy
 
 MAX_ENTRIES = 100
@@ -38,7 +38,6 @@ class Documented(Schema):
         "reason": "Why it is corrected; the audit trail shows it.",
         "idempotency_key": "The same key of a feature counts once in 24 hours.",
         "entries": "Several amounts, which are counted in the order of their keys.",
-        "period_start": "Null: the count has no period.",
     }
 
 
@@ -88,55 +87,49 @@ class ConsumeSchema(EntrySchema):
             yield refused("missing", ("body", "feature"), values)
 
 
-class DecisionSchema(Documented):
+class DecisionSchema(Documented, AnswerSchema):
     """Whether the amount fits, and the limit's state."""
 
-    allowed = Bool(required=True, description="Whether the amount fits.")
-    feature = Str(required=True)
-    limit = Int(required=True, description="-1: unlimited.")
-    used = Int(required=True)
-    remaining = Int(required=True, nullable=True, description="Null: unlimited.")
-    resets_at = AwareDateTime(required=True, nullable=True, description=RESETS_AT)
-    policy = Choice(Policy, required=True)
+    optional = ("over_by",)
+
+    allowed = Bool(description="Whether the amount fits.")
+    feature = Str()
+    limit = Int(description="-1: unlimited.")
+    used = Int()
+    remaining = Int(nullable=True, description="Null: unlimited.")
+    resets_at = AwareDateTime(nullable=True, description=RESETS_AT)
+    policy = Choice(Policy)
     over_by = Int(
         description="How much more than the limit is used. Of a soft limit, and of a "
         "hard one that is lower than what is used."
     )
 
 
-class UsageSchema(Documented):
+class UsageSchema(Documented, AnswerSchema):
     """What is used of a limit in one period."""
 
-    feature = Str(required=True)
-    limit = Int(
-        required=True, nullable=True, description="-1: unlimited. Null for a period that is over."
-    )
-    used = Int(required=True)
-    remaining = Int(
-        required=True, nullable=True, description="Null: unlimited, or the period is over."
-    )
-    over_by = Int(required=True, description="How much more than the limit is used.")
-    period_start = AwareDateTime(required=True, nullable=True)
-    resets_at = AwareDateTime(
-        required=True, nullable=True, description="The end of the period, or null."
-    )
-    policy = Choice(
-        Policy, required=True, nullable=True, description="Null for a period that is over."
-    )
-    is_current = Bool(required=True, description="Whether the period has not ended.")
+    feature = Str()
+    limit = Int(nullable=True, description="-1: unlimited. Null for a period that is over.")
+    used = Int()
+    remaining = Int(nullable=True, description="Null: unlimited, or the period is over.")
+    over_by = Int(description="How much more than the limit is used.")
+    period_start = AwareDateTime(nullable=True, description="Null: the count has no period.")
+    resets_at = AwareDateTime(nullable=True, description="The end of the period, or null.")
+    policy = Choice(Policy, nullable=True, description="Null for a period that is over.")
+    is_current = Bool(description="Whether the period has not ended.")
 
 
-class LimitUseSchema(Documented):
+class LimitUseSchema(Documented, AnswerSchema):
     """How much of a limit is used."""
 
     examples = {**Documented.examples, "percent": 80, "used": 800}
 
-    feature = Str(required=True)
-    used = Int(required=True)
-    limit = Int(required=True, description="The limit.")
-    percent = Int(required=True, description="The level that was reached.")
-    policy = Choice(Policy, required=True)
-    resets_at = AwareDateTime(required=True, nullable=True, description=RESETS_AT)
+    feature = Str()
+    used = Int()
+    limit = Int(description="The limit.")
+    percent = Int(description="The level that was reached.")
+    policy = Choice(Policy)
+    resets_at = AwareDateTime(nullable=True, description=RESETS_AT)
 
 
 class CorrectionSchema(Documented):

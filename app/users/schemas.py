@@ -24,7 +24,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.custom_fields.schemas import MetaDataQuerySchema
 from app.memberships.models import Membership
 from app.memberships.schemas import Person, TenantMembershipSchema
@@ -49,22 +49,22 @@ class Documented(Schema):
     }
 
 
-class UserSchema(Documented):
+class UserSchema(Documented, AnswerSchema):
     """A user."""
 
-    id = Uuid(required=True)
-    tenant_id = Uuid(required=True)
-    idp_org_id = Str(required=True)
-    created_at = AwareDateTime(required=True)
-    created_by_user_id = Str(required=True)
-    updated_at = AwareDateTime(required=True)
-    updated_by_user_id = Str(required=True)
-    idp_user_id = Str(required=True)
-    email = Str(required=True)
-    first_name = Str(required=True)
-    last_name = Str(required=True)
-    is_active = Bool(required=True)
-    meta_data = JsonObject(required=True)
+    id = Uuid()
+    tenant_id = Uuid()
+    idp_org_id = Str()
+    created_at = AwareDateTime()
+    created_by_user_id = Str()
+    updated_at = AwareDateTime()
+    updated_by_user_id = Str()
+    idp_user_id = Str()
+    email = Str()
+    first_name = Str()
+    last_name = Str()
+    is_active = Bool()
+    meta_data = JsonObject()
 
 
 class UserCreateSchema(Documented):

@@ -84,7 +84,10 @@ def documented(schema: type[Schema], includes: tuple[Include, ...]) -> type[Sche
     """A schema that has the keys of ``includes`` too, for the OpenAPI document."""
     name = schema.__name__.removesuffix("Schema")
     fields = {include.name: include.field for include in includes}
-    described = {"__doc__": f"{schema.__doc__} With the keys that `include` asks for."}
+    described = {
+        "__doc__": f"{schema.__doc__} With the keys that `include` asks for.",
+        "optional": (*getattr(schema, "optional", ()), *fields),
+    }
     return type(f"{name}WithIncludesSchema", (schema,), {**described, **fields})
 
 

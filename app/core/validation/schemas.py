@@ -130,12 +130,21 @@ class Schema(ma.Schema):
         ]
 
 
-class RowSchema(Schema):
+class AnswerSchema(Schema):
+    """A schema of answers, which have all fields except those named in ``optional``."""
+
+    optional: ClassVar[tuple[str, ...]] = ()
+
+    def on_bind_field(self, field_name: str, field_obj: ma.fields.Field) -> None:
+        field_obj.required = field_name not in self.optional
+
+
+class RowSchema(AnswerSchema):
     """The first fields of a row that clients see."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    updated_at = AwareDateTime(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    updated_at = AwareDateTime()
 
 
 def _by_key(fields: Mapping[str, Any]) -> Fields:

@@ -7,7 +7,7 @@ from uuid import UUID
 from app.audit.outbox import ALL_TYPES
 from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, Literal, Str, Uuid
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.webhooks.deliveries.models import DeliveryStatus
 
 
@@ -26,9 +26,6 @@ class Documented(Schema):
         "is_complete": True,
     }
     descriptions = {
-        "endpoint_id": "The webhook endpoint.",
-        "type": "The event's type.",
-        "attempts": "How many attempts there were.",
         "next_attempt_at": "When the next attempt is due (UTC); null if none is.",
         "response_code": "The HTTP status of the last answer; null without one.",
         "duration_ms": "How many milliseconds the last attempt took; null before the first.",
@@ -42,31 +39,26 @@ class EventId(Str):
         return f"evt_{value.hex}"
 
 
-class WebhookDeliverySchema(Documented):
+class WebhookDeliverySchema(Documented, AnswerSchema):
     """An event for an endpoint, and its last attempt."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    endpoint_id = Uuid(required=True)
-    event_id = EventId(required=True, description="Sent as `webhook-id`; the same at each attempt.")
-    type = Str(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    endpoint_id = Uuid(description="The webhook endpoint.")
+    event_id = EventId(description="Sent as `webhook-id`; the same at each attempt.")
+    type = Str(description="The event's type.")
     status = Choice(
         DeliveryStatus,
-        required=True,
         description="`pending`: waits for its first or next attempt; `sending`;"
         " `succeeded`; `failed`: no further attempts.",
     )
-    attempts = Int(required=True)
-    attempted_at = AwareDateTime(
-        required=True, nullable=True, description="When the last attempt began."
-    )
-    next_attempt_at = AwareDateTime(required=True, nullable=True)
-    response_code = Int(required=True, nullable=True)
-    response_body = Str(
-        required=True, nullable=True, description="The first 2,048 characters of the last answer."
-    )
-    error = Str(required=True, nullable=True, description="Why the last attempt got no answer.")
-    duration_ms = Int(required=True, nullable=True)
+    attempts = Int(description="How many attempts there were.")
+    attempted_at = AwareDateTime(nullable=True, description="When the last attempt began.")
+    next_attempt_at = AwareDateTime(nullable=True)
+    response_code = Int(nullable=True)
+    response_body = Str(nullable=True, description="The first 2,048 characters of the last answer.")
+    error = Str(nullable=True, description="Why the last attempt got no answer.")
+    duration_ms = Int(nullable=True)
 
 
 class WebhookDeliveryQuerySchema(PageQuerySchema):
@@ -94,11 +86,9 @@ class RecoverySchema(Schema):
     )
 
 
-class RecoveredSchema(Documented):
+class RecoveredSchema(Documented, AnswerSchema):
     """What will be delivered again."""
 
-    resent = Int(required=True, description="Failed deliveries.")
-    missed = Int(required=True, description="Events that had no delivery.")
-    is_complete = Bool(
-        required=True, description="False where there are more: send the same request again."
-    )
+    resent = Int(description="Failed deliveries.")
+    missed = Int(description="Events that had no delivery.")
+    is_complete = Bool(description="False where there are more: send the same request again.")

@@ -21,7 +21,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import Schema
+from app.core.validation.schemas import AnswerSchema, Schema
 from app.webhooks.endpoints.models import DisabledReason, Signing
 
 MAX_URL, MAX_HEADER, MAX_HEADERS, MAX_TYPES, MAX_RATE = 2_000, 2_000, 20, 50, 1_000
@@ -99,47 +99,37 @@ class Documented(Schema):
         "secret": "whsec_…",
     }
     descriptions = {
-        "url": "Where events are sent.",
-        "types": "Which events are delivered.",
         "description": "What the endpoint is for; for people.",
         "header_names": "The names of the headers that each delivery has besides the signature's.",
         "rate_limit": "The most attempts in a second; null for no limit.",
         "signing": "`v1`: HMAC-SHA256 with a secret; `v1a`: Ed25519.",
-        "is_active": "Whether events are delivered.",
     }
 
 
-class WebhookEndpointSchema(Documented):
+class WebhookEndpointSchema(Documented, AnswerSchema):
     """A webhook endpoint, without its secret and the values of its headers."""
 
-    id = Uuid(required=True)
-    created_at = AwareDateTime(required=True)
-    created_by_user_id = Str(required=True)
-    updated_at = AwareDateTime(required=True)
-    updated_by_user_id = Str(required=True)
+    id = Uuid()
+    created_at = AwareDateTime()
+    created_by_user_id = Str()
+    updated_at = AwareDateTime()
+    updated_by_user_id = Str()
     tenant_id = OwnerId(
-        required=True,
-        nullable=True,
-        description="Null for an endpoint of the platform, which gets all events.",
+        nullable=True, description="Null for an endpoint of the platform, which gets all events."
     )
-    url = Str(required=True)
-    types = ListOf(Str(), required=True)
-    description = Str(required=True)
-    header_names = ListOf(Str(), required=True)
-    rate_limit = Int(required=True, nullable=True)
-    signing = Choice(Signing, required=True)
-    public_key = Str(
-        required=True, nullable=True, description="Verifies the signatures of `v1a`; null for `v1`."
-    )
+    url = Str(description="Where events are sent.")
+    types = ListOf(Str(), description="Which events are delivered.")
+    description = Str()
+    header_names = ListOf(Str())
+    rate_limit = Int(nullable=True)
+    signing = Choice(Signing)
+    public_key = Str(nullable=True, description="Verifies the signatures of `v1a`; null for `v1`.")
     old_secret_until = AwareDateTime(
-        required=True,
-        nullable=True,
-        description="Until then the secret before the last rotation signs too.",
+        nullable=True, description="Until then the secret before the last rotation signs too."
     )
-    is_active = Bool(required=True)
+    is_active = Bool(description="Whether events are delivered.")
     disabled_reason = Choice(
         DisabledReason,
-        required=True,
         nullable=True,
         description="Why the service has disabled the endpoint: `gone`, it answered 410;"
         " `failing`, nothing but failures for 120 hours.",
@@ -148,6 +138,8 @@ class WebhookEndpointSchema(Documented):
 
 class WebhookEndpointSecretSchema(WebhookEndpointSchema):
     """An endpoint with its new secret, which no other answer shows."""
+
+    optional = ("secret",)
 
     secret = Str(
         nullable=True,
