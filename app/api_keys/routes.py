@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from app.api_keys import service
-from app.api_keys.schemas import (
-    ApiKeyCreatedSchema,
-    ApiKeyCreateSchema,
-    ApiKeyQuerySchema,
-    ApiKeySchema,
-    KeyOwnerSchema,
-)
+from app.api_keys import schemas, service
 from app.api_keys.service import ExpiryBeyondOwn, PermissionBeyondOwn, TooManyKeys
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
@@ -31,9 +24,9 @@ INCLUDES = (TENANT, HISTORY)
 
 @blp.get("")
 @requires(Permission.API_KEYS_READ)
-@blp.arguments(ApiKeyQuerySchema, location="query")
+@blp.arguments(schemas.ApiKeyQuerySchema, location="query")
 @blp.columns("id", "name", "prefix", "tenant.slug", "permissions", "expires_at", "revoked_at")
-@blp.response(200, ApiKeySchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.ApiKeySchema(many=True), includes=INCLUDES)
 def list_keys(query: dict[str, Json]) -> Page:
     """List API keys, revoked ones included."""
     return service.list_keys(**query)
@@ -41,9 +34,9 @@ def list_keys(query: dict[str, Json]) -> Page:
 
 @blp.post("")
 @requires(Permission.API_KEYS_WRITE)
-@blp.arguments(KeyOwnerSchema, location="query")
-@blp.arguments(ApiKeyCreateSchema)
-@blp.response(201, ApiKeyCreatedSchema, shown_once=("secret",))
+@blp.arguments(schemas.KeyOwnerSchema, location="query")
+@blp.arguments(schemas.ApiKeyCreateSchema)
+@blp.response(201, schemas.ApiKeyCreatedSchema, shown_once=("secret",))
 @blp.raises(PermissionBeyondOwn, ExpiryBeyondOwn, TooManyKeys)
 def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """Create an API key; only this answer shows its secret.
@@ -70,7 +63,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
 
 @blp.get("/<key_id>")
 @requires(Permission.API_KEYS_READ)
-@blp.response(200, ApiKeySchema, includes=INCLUDES)
+@blp.response(200, schemas.ApiKeySchema, includes=INCLUDES)
 def get(key_id: str) -> ApiKey:
     """Get an API key, without its secret."""
     return service.get_key(key_id)

@@ -8,15 +8,8 @@ from urllib.parse import urlencode
 
 from flask import Response, request
 
-from app.audit import history, service
+from app.audit import history, schemas, service
 from app.audit.includes import ACTORS_NAME, TARGETS_NAME, TENANT
-from app.audit.schemas import (
-    AuditCsvQuerySchema,
-    AuditEventSchema,
-    AuditQuerySchema,
-    HistoryEntrySchema,
-    HistoryQuerySchema,
-)
 from app.auth.guard import requires
 from app.auth.permissions import Permission
 from app.core.csv_text import as_csv
@@ -43,7 +36,7 @@ CSV = {
 
 @blp.get("")
 @requires(Permission.AUDIT_READ)
-@blp.arguments(AuditQuerySchema, location="query")
+@blp.arguments(schemas.AuditQuerySchema, location="query")
 @blp.columns(
     "created_at",
     "tenant.slug",
@@ -54,7 +47,7 @@ CSV = {
     "actor",
     "changes",
 )
-@blp.response(200, AuditEventSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.AuditEventSchema(many=True), includes=INCLUDES)
 def list_events(query: dict[str, Json]) -> Page:
     """List recorded changes."""
     return service.list_events(**query)
@@ -62,7 +55,7 @@ def list_events(query: dict[str, Json]) -> Page:
 
 @blp.get("/csv")
 @requires(Permission.AUDIT_READ)
-@blp.arguments(AuditCsvQuerySchema, location="query")
+@blp.arguments(schemas.AuditCsvQuerySchema, location="query")
 @blp.doc(responses={"200": CSV})
 def list_events_as_csv(query: dict[str, Json]) -> Response:
     """List recorded changes as CSV, for spreadsheets.
@@ -70,7 +63,7 @@ def list_events_as_csv(query: dict[str, Json]) -> Response:
     A cell that a spreadsheet would take for a formula begins with an apostrophe.
     """
     page = service.list_events(**query)
-    schema = AuditEventSchema(many=True)
+    schema = schemas.AuditEventSchema(many=True)
     text = as_csv(schema.fields, schema.dump(page.items))
     response = Response(text, content_type="text/csv; charset=utf-8")
     if page.next_cursor is not None:
@@ -95,9 +88,9 @@ def add_history(
 
     @blueprint.get(f"{rule}/history")
     @requires(Permission.AUDIT_READ, platform_only=platform_only)
-    @blueprint.arguments(HistoryQuerySchema, location="query")
+    @blueprint.arguments(schemas.HistoryQuerySchema, location="query")
     @blueprint.columns("created_at", "action", "actor_name", "actor", "changes")
-    @blueprint.response(200, HistoryEntrySchema(many=True))
+    @blueprint.response(200, schemas.HistoryEntrySchema(many=True))
     def list_history(query: dict[str, Json], **path: str) -> Page:
         """List the changes of this resource, newest first, also after its deletion."""
         (row_id,) = path.values()

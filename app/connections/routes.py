@@ -10,15 +10,7 @@ from app.audit.routes import add_history
 from app.auth.guard import current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantChoiceSchema, target_id
-from app.connections import oauth, service
-from app.connections.schemas import (
-    ScimConnectionCreatedSchema,
-    ScimConnectionCreateSchema,
-    ScimConnectionQuerySchema,
-    ScimConnectionSchema,
-    ScimConnectionUpdateSchema,
-    ScimRotationSchema,
-)
+from app.connections import oauth, schemas, service
 from app.connections.service import TooManyConnections
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
@@ -35,7 +27,7 @@ INCLUDES = (TENANT, HISTORY)
 
 @blp.get("")
 @requires(Permission.SCIM_READ)
-@blp.arguments(ScimConnectionQuerySchema, location="query")
+@blp.arguments(schemas.ScimConnectionQuerySchema, location="query")
 @blp.columns(
     "id",
     "tenant.slug",
@@ -47,7 +39,7 @@ INCLUDES = (TENANT, HISTORY)
     "error_count",
     "last_request_at",
 )
-@blp.response(200, ScimConnectionSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.ScimConnectionSchema(many=True), includes=INCLUDES)
 def list_connections(query: dict[str, Any]) -> Page:
     """List SCIM connections."""
     return service.list_connections(query["paging"], tenant_id=query.get("tenant_id"))
@@ -56,8 +48,8 @@ def list_connections(query: dict[str, Any]) -> Page:
 @blp.post("")
 @requires(Permission.SCIM_WRITE)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(ScimConnectionCreateSchema)
-@blp.response(201, ScimConnectionCreatedSchema, shown_once=("token",))
+@blp.arguments(schemas.ScimConnectionCreateSchema)
+@blp.response(201, schemas.ScimConnectionCreatedSchema, shown_once=("token",))
 @blp.raises(RoleAboveOwn, TooManyConnections)
 def create(query: dict[str, Any], body: dict[str, Any]) -> object:
     """Create a SCIM connection; only this answer shows its bearer token.
@@ -71,7 +63,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> object:
 
 @blp.get("/<connection_id>")
 @requires(Permission.SCIM_READ)
-@blp.response(200, ScimConnectionSchema, includes=INCLUDES)
+@blp.response(200, schemas.ScimConnectionSchema, includes=INCLUDES)
 def get(connection_id: str) -> object:
     """Get a SCIM connection, without its token."""
     return service.get_connection(connection_id)
@@ -79,8 +71,8 @@ def get(connection_id: str) -> object:
 
 @blp.patch("/<connection_id>")
 @requires(Permission.SCIM_WRITE)
-@blp.arguments(ScimConnectionUpdateSchema)
-@blp.response(200, ScimConnectionSchema)
+@blp.arguments(schemas.ScimConnectionUpdateSchema)
+@blp.response(200, schemas.ScimConnectionSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn)
 def update(body: dict[str, Any], connection_id: str) -> object:
     """Update a SCIM connection.
@@ -93,8 +85,8 @@ def update(body: dict[str, Any], connection_id: str) -> object:
 
 @blp.post("/<connection_id>/rotate")
 @requires(Permission.SCIM_WRITE)
-@blp.arguments(ScimRotationSchema, required=False)
-@blp.response(200, ScimConnectionCreatedSchema, shown_once=("token",))
+@blp.arguments(schemas.ScimRotationSchema, required=False)
+@blp.response(200, schemas.ScimConnectionCreatedSchema, shown_once=("token",))
 @blp.raises(OwnerOnly, RoleAboveOwn)
 def rotate(body: dict[str, Any], connection_id: str) -> object:
     """Give the connection a new bearer token; the present one stays valid for a while.

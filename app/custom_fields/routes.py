@@ -11,23 +11,9 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
-from app.custom_fields import service
+from app.custom_fields import schemas, service
 from app.custom_fields.json_schema import schema_of
 from app.custom_fields.models import CustomField, FieldIndex
-from app.custom_fields.schemas import (
-    INDEX,
-    CustomFieldCreateSchema,
-    CustomFieldQuerySchema,
-    CustomFieldRestoreSchema,
-    CustomFieldSchema,
-    CustomFieldUpdateSchema,
-    EntityTypeQuerySchema,
-    FieldIndexSchema,
-    JsonSchemaSchema,
-    OrderSchema,
-    ValidSchema,
-    ValuesSchema,
-)
 from app.custom_fields.search_index import index_state
 from app.custom_fields.service import LIMITS, CustomFieldActive, FieldKeyTaken, IndexRowsLeft
 from app.custom_fields.values.check import check
@@ -39,12 +25,12 @@ blp = Blueprint(
     url_prefix="/v1/custom-fields",
     description="Fields that a tenant defines for its users and other entities.",
 )
-INCLUDES = (TENANT, TENANT_ID, INDEX, HISTORY)
+INCLUDES = (TENANT, TENANT_ID, schemas.INDEX, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.CUSTOM_FIELDS_READ)
-@blp.arguments(CustomFieldQuerySchema, location="query")
+@blp.arguments(schemas.CustomFieldQuerySchema, location="query")
 @blp.columns(
     "id",
     "idp_org_id",
@@ -56,7 +42,7 @@ INCLUDES = (TENANT, TENANT_ID, INDEX, HISTORY)
     "is_active",
     "index.state",
 )
-@blp.response(200, CustomFieldSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.CustomFieldSchema(many=True), includes=INCLUDES)
 def list_fields(query: dict[str, Json]) -> Page:
     """List custom fields, archived ones too."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
@@ -66,8 +52,8 @@ def list_fields(query: dict[str, Json]) -> Page:
 @blp.post("")
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(CustomFieldCreateSchema)
-@blp.response(201, CustomFieldSchema)
+@blp.arguments(schemas.CustomFieldCreateSchema)
+@blp.response(201, schemas.CustomFieldSchema)
 @blp.raises(FieldKeyTaken, *LIMITS)
 def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
     """Create a custom field; where it is searchable, its index is built in the background."""
@@ -77,8 +63,8 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
 
 @blp.get("/json-schema")
 @requires(Permission.CUSTOM_FIELDS_READ)
-@blp.arguments(EntityTypeQuerySchema, location="query")
-@blp.response(200, JsonSchemaSchema)
+@blp.arguments(schemas.EntityTypeQuerySchema, location="query")
+@blp.response(200, schemas.JsonSchemaSchema)
 def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
     """Get a JSON Schema of an entity's values, from which a form can be rendered."""
     tenant_id = target_id(query.get("tenant_id"))
@@ -89,8 +75,8 @@ def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
 @blp.post("/validate")
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(ValuesSchema)
-@blp.response(200, ValidSchema)
+@blp.arguments(schemas.ValuesSchema)
+@blp.response(200, schemas.ValidSchema)
 def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
     """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
     tenant_id = target_id(query.get("tenant_id"))
@@ -103,8 +89,8 @@ def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
 @blp.post("/reorder")
 @requires(Permission.CUSTOM_FIELDS_WRITE)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(OrderSchema)
-@blp.response(200, CustomFieldSchema(many=True))
+@blp.arguments(schemas.OrderSchema)
+@blp.response(200, schemas.CustomFieldSchema(many=True))
 def reorder(query: dict[str, Json], body: dict[str, Json]) -> Page:
     """Put an entity type's custom fields in order: each gets its place as `sort_order`."""
     tenant_id = target_id(query.get("tenant_id"))
@@ -114,7 +100,7 @@ def reorder(query: dict[str, Json], body: dict[str, Json]) -> Page:
 
 @blp.get("/<field_id>")
 @requires(Permission.CUSTOM_FIELDS_READ)
-@blp.response(200, CustomFieldSchema, includes=INCLUDES)
+@blp.response(200, schemas.CustomFieldSchema, includes=INCLUDES)
 def get(field_id: str) -> CustomField:
     """Get a custom field."""
     return service.get_field(field_id)
@@ -122,8 +108,8 @@ def get(field_id: str) -> CustomField:
 
 @blp.patch("/<field_id>")
 @requires(Permission.CUSTOM_FIELDS_WRITE)
-@blp.arguments(CustomFieldUpdateSchema)
-@blp.response(200, CustomFieldSchema)
+@blp.arguments(schemas.CustomFieldUpdateSchema)
+@blp.response(200, schemas.CustomFieldSchema)
 @blp.raises(*LIMITS)
 def update(body: dict[str, Json], field_id: str) -> CustomField:
     """Update a custom field; values that are stored already stay as they are."""
@@ -141,7 +127,7 @@ def delete(field_id: str) -> None:
 
 @blp.post("/<field_id>/archive")
 @requires(Permission.CUSTOM_FIELDS_WRITE)
-@blp.response(200, CustomFieldSchema)
+@blp.response(200, schemas.CustomFieldSchema)
 def archive(field_id: str) -> CustomField:
     """Archive a custom field: its values are not checked or searched, but remain stored."""
     return service.archive(field_id, actor=current_actor())
@@ -149,8 +135,8 @@ def archive(field_id: str) -> CustomField:
 
 @blp.post("/<field_id>/restore")
 @requires(Permission.CUSTOM_FIELDS_WRITE)
-@blp.arguments(CustomFieldRestoreSchema)
-@blp.response(200, CustomFieldSchema)
+@blp.arguments(schemas.CustomFieldRestoreSchema)
+@blp.response(200, schemas.CustomFieldSchema)
 @of_contract
 def restore(body: dict[str, Json], field_id: str) -> CustomField:
     """Restore an archived custom field; where it is searchable, its index's build is queued."""
@@ -159,7 +145,7 @@ def restore(body: dict[str, Json], field_id: str) -> CustomField:
 
 @blp.get("/<field_id>/index")
 @requires(Permission.CUSTOM_FIELDS_READ)
-@blp.response(200, FieldIndexSchema)
+@blp.response(200, schemas.FieldIndexSchema)
 def get_index(field_id: str) -> FieldIndex:
     """Show the state of a custom field's search index."""
     return index_state.get_index(field_id)

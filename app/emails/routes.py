@@ -7,15 +7,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
-from app.emails import service, suppressions
-from app.emails.schemas import (
-    EmailEventQuerySchema,
-    EmailEventSchema,
-    EmailMessageQuerySchema,
-    EmailMessageSchema,
-    SuppressionQuerySchema,
-    SuppressionSchema,
-)
+from app.emails import schemas, service, suppressions
 
 blp = Blueprint(
     "emails",
@@ -27,9 +19,9 @@ blp = Blueprint(
 
 @blp.get("/email-events")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
-@blp.arguments(EmailEventQuerySchema, location="query")
+@blp.arguments(schemas.EmailEventQuerySchema, location="query")
 @blp.columns("occurred_at", "source", "kind", "recipient", "message_id", "reason")
-@blp.response(200, EmailEventSchema(many=True))
+@blp.response(200, schemas.EmailEventSchema(many=True))
 def list_events(query: dict[str, Json]) -> Page:
     """List e-mail events."""
     return service.list_events(**query)
@@ -37,8 +29,8 @@ def list_events(query: dict[str, Json]) -> Page:
 
 @blp.get("/email-messages")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
-@blp.arguments(EmailMessageQuerySchema, location="query")
-@blp.response(200, EmailMessageSchema(many=True))
+@blp.arguments(schemas.EmailMessageQuerySchema, location="query")
+@blp.response(200, schemas.EmailMessageSchema(many=True))
 def list_messages(query: dict[str, Json]) -> Page:
     """List the state of each message for each recipient.
 
@@ -50,9 +42,9 @@ def list_messages(query: dict[str, Json]) -> Page:
 
 @blp.get("/suppressions")
 @requires(Permission.WEBHOOKS_READ, platform_only=True)
-@blp.arguments(SuppressionQuerySchema, location="query")
+@blp.arguments(schemas.SuppressionQuerySchema, location="query")
 @blp.columns("address", "cause", "scope", "source", "suppressed_at")
-@blp.response(200, SuppressionSchema(many=True))
+@blp.response(200, schemas.SuppressionSchema(many=True))
 def list_suppressions(query: dict[str, Json]) -> Page:
     """List the addresses that no e-mail may be sent to, with the causes."""
     return suppressions.list_active(**query)

@@ -16,23 +16,10 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.core.validation.messages import refused
-from app.flags import evaluation, ofrep, overrides
+from app.flags import evaluation, ofrep, overrides, schemas
 from app.flags.explanation import explain
 from app.flags.models import FeatureOverride
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
-from app.flags.schemas import (
-    CARRIES_OVER,
-    CREATED_BY,
-    EXPIRES_AT,
-    GIVEN_REASON,
-    PRESET,
-    EffectiveFlagSchema,
-    FlagExplanationSchema,
-    OverrideCreateSchema,
-    OverrideQuerySchema,
-    OverrideSchema,
-    OverrideUpdateSchema,
-)
 from app.plans.schemas import FLAG_KEY_PATTERN
 
 flags = Blueprint(
@@ -42,14 +29,22 @@ flags = Blueprint(
     description="A tenant's flags, and its overrides of the plan's values.",
 )
 BLUEPRINTS = (flags, ofrep.blp)
-INCLUDES = (TENANT, EXPIRES_AT, CARRIES_OVER, GIVEN_REASON, PRESET, CREATED_BY, HISTORY)
+INCLUDES = (
+    TENANT,
+    schemas.EXPIRES_AT,
+    schemas.CARRIES_OVER,
+    schemas.GIVEN_REASON,
+    schemas.PRESET,
+    schemas.CREATED_BY,
+    HISTORY,
+)
 
 
 @flags.get("")
 @requires(Permission.FLAGS_READ)
 @flags.arguments(TenantOrOwnSchema, location="query")
 @flags.columns("key", "type", "value", "source", "preset_value", "override_value", "expires_at")
-@flags.response(200, EffectiveFlagSchema(many=True))
+@flags.response(200, schemas.EffectiveFlagSchema(many=True))
 def list_flags(query: dict[str, Json]) -> Page:
     """List all effective flags of a tenant on one page, in the order of its preset."""
     tenant_id = target_id(query["tenant_id"])
@@ -60,7 +55,7 @@ def list_flags(query: dict[str, Json]) -> Page:
 @flags.get("/<key>/explain")
 @requires(Permission.AUDIT_READ)
 @flags.arguments(TenantOrOwnSchema, location="query")
-@flags.response(200, FlagExplanationSchema)
+@flags.response(200, schemas.FlagExplanationSchema)
 @flags.raises(NotFound.of("flag"))
 def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
     """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided.
@@ -76,9 +71,9 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
 
 @flags.get("/overrides")
 @requires(Permission.FLAGS_READ)
-@flags.arguments(OverrideQuerySchema, location="query")
+@flags.arguments(schemas.OverrideQuerySchema, location="query")
 @flags.columns("id", "tenant.slug", "flag_key", "flag_value", "expires_at", "reason")
-@flags.response(200, OverrideSchema(many=True), includes=INCLUDES)
+@flags.response(200, schemas.OverrideSchema(many=True), includes=INCLUDES)
 def list_overrides(query: dict[str, Json]) -> Page:
     """List feature flag overrides."""
     return overrides.list_overrides(**query)
@@ -87,9 +82,9 @@ def list_overrides(query: dict[str, Json]) -> Page:
 @flags.post("/overrides")
 @requires(Permission.SUPERADMIN)
 @flags.arguments(TenantOrOwnSchema, location="query")
-@flags.arguments(OverrideCreateSchema)
+@flags.arguments(schemas.OverrideCreateSchema)
 @flags.columns("id", "flag_key", "flag_value", "expires_at", "reason")
-@flags.response(201, OverrideSchema, includes=INCLUDES)
+@flags.response(201, schemas.OverrideSchema, includes=INCLUDES)
 @flags.raises(FlagKeyTaken, TooManyOverrides)
 def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOverride:
     """Create a feature flag override: another value of a flag for one tenant."""
@@ -100,7 +95,7 @@ def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOve
 
 @flags.get("/overrides/<override_id>")
 @requires(Permission.FLAGS_READ)
-@flags.response(200, OverrideSchema, includes=INCLUDES)
+@flags.response(200, schemas.OverrideSchema, includes=INCLUDES)
 def get_override(override_id: str) -> FeatureOverride:
     """Get a feature flag override."""
     return overrides.get_override(override_id)
@@ -108,8 +103,8 @@ def get_override(override_id: str) -> FeatureOverride:
 
 @flags.patch("/overrides/<override_id>")
 @requires(Permission.FLAGS_WRITE)
-@flags.arguments(OverrideUpdateSchema)
-@flags.response(200, OverrideSchema)
+@flags.arguments(schemas.OverrideUpdateSchema)
+@flags.response(200, schemas.OverrideSchema)
 @flags.raises(FlagLocked)
 @of_contract
 def update_override(body: dict[str, Json], override_id: str) -> FeatureOverride:

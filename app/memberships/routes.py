@@ -12,17 +12,10 @@ from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
-from app.memberships import service
+from app.memberships import schemas, service
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
-from app.memberships.schemas import (
-    USER,
-    MembershipCreateSchema,
-    MembershipQuerySchema,
-    RoleQuerySchema,
-    TenantMembershipSchema,
-)
 from app.memberships.seats import SeatLimit
 from app.memberships.service import IdpMembershipIdTaken, MembershipExists
 from app.tenants.schemas import ActiveQuerySchema
@@ -33,14 +26,14 @@ blp = Blueprint(
     url_prefix="/v1/memberships/tenant",
     description="The users of a tenant and their roles.",
 )
-INCLUDES = (TENANT, USER, HISTORY)
+INCLUDES = (TENANT, schemas.USER, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.MEMBERSHIPS_READ)
-@blp.arguments(MembershipQuerySchema, location="query")
+@blp.arguments(schemas.MembershipQuerySchema, location="query")
 @blp.columns("id", "tenant.slug", "user_id", "user.email", "role", "is_active", "created_at")
-@blp.response(200, TenantMembershipSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.TenantMembershipSchema(many=True), includes=INCLUDES)
 def list_memberships(query: dict[str, Json]) -> Page:
     """List memberships."""
     return service.list_memberships(**query)
@@ -49,8 +42,8 @@ def list_memberships(query: dict[str, Json]) -> Page:
 @blp.post("")
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(MembershipCreateSchema)
-@blp.response(201, TenantMembershipSchema)
+@blp.arguments(schemas.MembershipCreateSchema)
+@blp.response(201, schemas.TenantMembershipSchema)
 @blp.raises(RoleAboveOwn, MembershipExists, IdpMembershipIdTaken, SeatLimit, NotFound.of("user"))
 def create(query: dict[str, Json], body: dict[str, Json]) -> Membership:
     """Create a membership: make a user a member of the tenant."""
@@ -60,7 +53,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> Membership:
 
 @blp.get("/<membership_id>")
 @requires(Permission.MEMBERSHIPS_READ)
-@blp.response(200, TenantMembershipSchema, includes=INCLUDES)
+@blp.response(200, schemas.TenantMembershipSchema, includes=INCLUDES)
 def get(membership_id: str) -> Membership:
     """Get a membership."""
     return service.get_membership(membership_id)
@@ -68,8 +61,8 @@ def get(membership_id: str) -> Membership:
 
 @blp.patch("/<membership_id>/role")
 @requires(Permission.MEMBERSHIPS_WRITE)
-@blp.arguments(RoleQuerySchema, location="query")
-@blp.response(200, TenantMembershipSchema)
+@blp.arguments(schemas.RoleQuerySchema, location="query")
+@blp.response(200, schemas.TenantMembershipSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, ManagedByDirectory)
 @of_contract
 def set_role(query: dict[str, Json], membership_id: str) -> Membership:
@@ -80,7 +73,7 @@ def set_role(query: dict[str, Json], membership_id: str) -> Membership:
 @blp.patch("/<membership_id>/active")
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(ActiveQuerySchema, location="query")
-@blp.response(200, TenantMembershipSchema)
+@blp.response(200, schemas.TenantMembershipSchema)
 @blp.raises(OwnerOnly, RoleAboveOwn, LastOwner, SeatLimit, ManagedByDirectory)
 def set_active(query: dict[str, Json], membership_id: str) -> Membership:
     """Activate or end a membership."""

@@ -10,7 +10,7 @@ from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
-from app.plans import assignments, decision, presets, preview
+from app.plans import assignments, decision, presets, preview, schemas
 from app.plans import prices as plan_prices
 from app.plans.models import PlanAssignment, PlanPreset
 from app.plans.presets import FlagInUse, PlanInUse, PresetNameTaken
@@ -20,16 +20,6 @@ from app.plans.price_schemas import (
     PlanPriceQuerySchema,
     PlanPriceSchema,
     PlanPriceSetSchema,
-)
-from app.plans.schemas import (
-    PlanAssignmentSchema,
-    PlanDecisionSchema,
-    PlanPresetCreateSchema,
-    PlanPresetForceSchema,
-    PlanPresetQuerySchema,
-    PlanPresetSchema,
-    PlanPresetUpdateSchema,
-    PlanPreviewSchema,
 )
 
 tenant_plans = Blueprint(
@@ -56,9 +46,9 @@ INCLUDES = (HISTORY,)
 
 @plans.get("")
 @requires(Permission.FLAGS_READ)
-@plans.arguments(PlanPresetQuerySchema, location="query")
+@plans.arguments(schemas.PlanPresetQuerySchema, location="query")
 @plans.columns("id", "name", "display_name", "created_at")
-@plans.response(200, PlanPresetSchema(many=True), includes=INCLUDES)
+@plans.response(200, schemas.PlanPresetSchema(many=True), includes=INCLUDES)
 def list_plans(query: dict[str, Json]) -> Page:
     """List plan presets."""
     return presets.list_presets(**query)
@@ -66,8 +56,8 @@ def list_plans(query: dict[str, Json]) -> Page:
 
 @plans.post("")
 @requires(Permission.SUPERADMIN)
-@plans.arguments(PlanPresetCreateSchema)
-@plans.response(201, PlanPresetSchema)
+@plans.arguments(schemas.PlanPresetCreateSchema)
+@plans.response(201, schemas.PlanPresetSchema)
 @plans.raises(PresetNameTaken)
 def create_plan(body: dict[str, Json]) -> PlanPreset:
     """Create a plan preset; it applies to the tenants whose `plan_name` is its name.
@@ -79,7 +69,7 @@ def create_plan(body: dict[str, Json]) -> PlanPreset:
 
 @plans.get("/<preset_id>")
 @requires(Permission.FLAGS_READ)
-@plans.response(200, PlanPresetSchema, includes=INCLUDES)
+@plans.response(200, schemas.PlanPresetSchema, includes=INCLUDES)
 def get_plan(preset_id: str) -> PlanPreset:
     """Get a plan preset."""
     return presets.get_preset(preset_id)
@@ -87,9 +77,9 @@ def get_plan(preset_id: str) -> PlanPreset:
 
 @plans.patch("/<preset_id>")
 @requires(Permission.SUPERADMIN)
-@plans.arguments(PlanPresetForceSchema, location="query")
-@plans.arguments(PlanPresetUpdateSchema)
-@plans.response(200, PlanPresetSchema)
+@plans.arguments(schemas.PlanPresetForceSchema, location="query")
+@plans.arguments(schemas.PlanPresetUpdateSchema)
+@plans.response(200, schemas.PlanPresetSchema)
 @plans.raises(PresetNameTaken, PlanInUse, FlagInUse)
 def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -> PlanPreset:
     """Update a plan preset: rename it or replace its flags, for all tenants of the plan.
@@ -104,8 +94,8 @@ def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -
 
 @plans.post("/<preset_id>/preview")
 @requires(Permission.SUPERADMIN)
-@plans.arguments(PlanPresetUpdateSchema)
-@plans.response(200, PlanPreviewSchema)
+@plans.arguments(schemas.PlanPresetUpdateSchema)
+@plans.response(200, schemas.PlanPreviewSchema)
 def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
     """Preview what an update of a plan preset would change; nothing is written.
 
@@ -131,7 +121,7 @@ add_history(plans, "/<preset_id>", "plan_preset", presets.get_preset, platform_o
 
 @tenant_plans.get("/<tenant_id>/plan")
 @requires(Permission.BILLING_READ)
-@tenant_plans.response(200, PlanDecisionSchema)
+@tenant_plans.response(200, schemas.PlanDecisionSchema)
 def explain_plan(tenant_id: str) -> dict[str, object]:
     """Explain a tenant's plan: what decides it, and why not the other candidates."""
     return decision.explain(tenant_id)
@@ -139,8 +129,8 @@ def explain_plan(tenant_id: str) -> dict[str, object]:
 
 @tenant_plans.put("/<tenant_id>/plan")
 @requires(Permission.SUPERADMIN)
-@tenant_plans.arguments(PlanAssignmentSchema)
-@tenant_plans.response(200, PlanDecisionSchema)
+@tenant_plans.arguments(schemas.PlanAssignmentSchema)
+@tenant_plans.response(200, schemas.PlanDecisionSchema)
 def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
     """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
 

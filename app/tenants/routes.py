@@ -14,26 +14,11 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import PATH_NAMES, of_contract
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
-from app.tenants import counts, deletion, notes, service
+from app.tenants import counts, deletion, notes, schemas, service
 from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
 from app.tenants.includes import ASSIGNED_UNTIL, LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON
 from app.tenants.lookup import tenant_id_of
 from app.tenants.models import Tenant, TenantDeletion, TenantNotes
-from app.tenants.schemas import (
-    ActiveQuerySchema,
-    SuspensionSchema,
-    TenantCountsSchema,
-    TenantCreateSchema,
-    TenantDeletionRequestSchema,
-    TenantDeletionSchema,
-    TenantMetaDataPatchSchema,
-    TenantMetaDataSchema,
-    TenantNotesSchema,
-    TenantNotesUpdateSchema,
-    TenantQuerySchema,
-    TenantSchema,
-    TenantUpdateSchema,
-)
 from app.tenants.service import IdpOrgIdDeleted, IdpOrgIdTaken, SlugTaken, TenantDeleting
 
 blp = Blueprint(
@@ -45,9 +30,9 @@ INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, ASSIGNED_UNTIL, SUSPENSION_R
 
 @blp.get("")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(TenantQuerySchema, location="query")
+@blp.arguments(schemas.TenantQuerySchema, location="query")
 @blp.columns("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
-@blp.response(200, TenantSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.TenantSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
 def list_tenants(query: dict[str, Json]) -> Page:
     """List all tenants."""
@@ -57,8 +42,8 @@ def list_tenants(query: dict[str, Json]) -> Page:
 
 @blp.post("")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(TenantCreateSchema)
-@blp.response(201, TenantSchema)
+@blp.arguments(schemas.TenantCreateSchema)
+@blp.response(201, schemas.TenantSchema)
 @blp.raises(IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
 def create(body: dict[str, Json]) -> Tenant:
     """Create a tenant."""
@@ -67,7 +52,7 @@ def create(body: dict[str, Json]) -> Tenant:
 
 @blp.get("/<tenant_id>")
 @requires(Permission.TENANTS_READ)
-@blp.response(200, TenantSchema, includes=INCLUDES)
+@blp.response(200, schemas.TenantSchema, includes=INCLUDES)
 def get(tenant_id: str) -> Tenant:
     """Get a tenant."""
     return service.get_tenant(tenant_id)
@@ -75,8 +60,8 @@ def get(tenant_id: str) -> Tenant:
 
 @blp.patch("/<tenant_id>")
 @requires(Permission.TENANTS_WRITE)
-@blp.arguments(TenantUpdateSchema)
-@blp.response(200, TenantSchema)
+@blp.arguments(schemas.TenantUpdateSchema)
+@blp.response(200, schemas.TenantSchema)
 @blp.raises(ProviderField, IdpOrgIdTaken, IdpOrgIdDeleted, SlugTaken)
 def update(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Update a tenant."""
@@ -85,7 +70,7 @@ def update(body: dict[str, Json], tenant_id: str) -> Tenant:
 
 @blp.get("/<tenant_id>/meta_data")
 @requires(Permission.TENANTS_READ)
-@blp.response(200, TenantMetaDataSchema)
+@blp.response(200, schemas.TenantMetaDataSchema)
 def get_meta_data(tenant_id: str) -> Tenant:
     """Get a tenant's metadata."""
     return service.get_tenant(tenant_id)
@@ -93,8 +78,8 @@ def get_meta_data(tenant_id: str) -> Tenant:
 
 @blp.patch("/<tenant_id>/meta_data")
 @requires(Permission.TENANTS_WRITE)
-@blp.arguments(TenantMetaDataPatchSchema)
-@blp.response(200, TenantMetaDataSchema)
+@blp.arguments(schemas.TenantMetaDataPatchSchema)
+@blp.response(200, schemas.TenantMetaDataSchema)
 def patch_meta_data(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Merge-patch a tenant's metadata (RFC 7396)."""
     return service.patch_meta_data(tenant_id, body["patches"], actor=current_actor())
@@ -102,8 +87,8 @@ def patch_meta_data(body: dict[str, Json], tenant_id: str) -> Tenant:
 
 @blp.patch("/<tenant_id>/active")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(ActiveQuerySchema, location="query")
-@blp.response(200, TenantSchema)
+@blp.arguments(schemas.ActiveQuerySchema, location="query")
+@blp.response(200, schemas.TenantSchema)
 @blp.raises(TenantDeleting)
 @of_contract
 def set_active(query: dict[str, Json], tenant_id: str) -> Tenant:
@@ -113,8 +98,8 @@ def set_active(query: dict[str, Json], tenant_id: str) -> Tenant:
 
 @blp.post("/<tenant_id>/suspend")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(SuspensionSchema)
-@blp.response(200, TenantSchema)
+@blp.arguments(schemas.SuspensionSchema)
+@blp.response(200, schemas.TenantSchema)
 def suspend(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Suspend a tenant; of a suspended tenant only the reason is changed.
 
@@ -126,7 +111,7 @@ def suspend(body: dict[str, Json], tenant_id: str) -> Tenant:
 
 @blp.get("/<tenant_id>/counts")
 @requires(Permission.TENANTS_READ)
-@blp.response(200, TenantCountsSchema)
+@blp.response(200, schemas.TenantCountsSchema)
 def get_counts(tenant_id: str) -> Any:
     """Count what a tenant has: users, members by role, API keys and more.
 
@@ -139,7 +124,7 @@ def get_counts(tenant_id: str) -> Any:
 
 @blp.get("/<tenant_id>/notes")
 @requires(Permission.SUPERADMIN)
-@blp.response(200, TenantNotesSchema)
+@blp.response(200, schemas.TenantNotesSchema)
 def get_notes(tenant_id: str) -> TenantNotes:
     """Get the platform's own notes on a tenant; empty where there are none."""
     return notes.get_notes(tenant_id)
@@ -147,8 +132,8 @@ def get_notes(tenant_id: str) -> TenantNotes:
 
 @blp.put("/<tenant_id>/notes")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(TenantNotesUpdateSchema)
-@blp.response(200, TenantNotesSchema)
+@blp.arguments(schemas.TenantNotesUpdateSchema)
+@blp.response(200, schemas.TenantNotesSchema)
 def set_notes(body: dict[str, Json], tenant_id: str) -> TenantNotes:
     """Replace the platform's own notes on a tenant, which no tenant's credential can read.
 
@@ -159,8 +144,8 @@ def set_notes(body: dict[str, Json], tenant_id: str) -> TenantNotes:
 
 @blp.delete("/<tenant_id>")
 @requires(Permission.SUPERADMIN)
-@blp.arguments(TenantDeletionRequestSchema)
-@blp.response(202, TenantDeletionSchema)
+@blp.arguments(schemas.TenantDeletionRequestSchema)
+@blp.response(202, schemas.TenantDeletionSchema)
 @blp.raises(TenantActive)
 def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
     """Delete a suspended tenant with all its data after the grace period.
@@ -173,7 +158,7 @@ def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
 
 @blp.get("/<tenant_id>/deletion")
 @requires(Permission.SUPERADMIN)
-@blp.response(200, TenantDeletionSchema)
+@blp.response(200, schemas.TenantDeletionSchema)
 @blp.raises(NotFound.of(TenantDeletion))
 def get_deletion(tenant_id: str) -> Deletion:
     """Show when a tenant will be deleted; 404 if nobody has requested it."""
@@ -182,7 +167,7 @@ def get_deletion(tenant_id: str) -> Deletion:
 
 @blp.post("/<tenant_id>/restore")
 @requires(Permission.SUPERADMIN)
-@blp.response(200, TenantSchema)
+@blp.response(200, schemas.TenantSchema)
 @blp.raises(DeletionStarted)
 def restore(tenant_id: str) -> Tenant:
     """Withdraw the request to delete a tenant; it stays suspended."""

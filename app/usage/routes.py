@@ -18,15 +18,8 @@ from app.core.http.endpoint import reads_primary
 from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY_ANSWER
 from app.tenants.lookup import tenant_id_of
-from app.usage import service
+from app.usage import schemas, service
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
-from app.usage.schemas import (
-    ConsumeSchema,
-    CorrectionSchema,
-    DecisionSchema,
-    UsageQuerySchema,
-    UsageSchema,
-)
 from app.usage.service import Request
 
 blp = Blueprint(
@@ -36,7 +29,7 @@ BLUEPRINTS = (blp,)
 
 ONE = {"feature": "api-calls", "amount": 1, "idempotency_key": "order-42"}
 DECISION = {
-    "anyOf": [DecisionSchema, {"type": "array", "items": DecisionSchema}],
+    "anyOf": [schemas.DecisionSchema, {"type": "array", "items": schemas.DecisionSchema}],
     "description": "What is decided, for one amount or for each of `entries`.",
 }
 DECIDED = {"type": "object", "required": ["data"], "properties": {"data": DECISION}}
@@ -48,7 +41,7 @@ ANSWER = {
 
 @blp.post("/consume")
 @requires(Permission.USAGE_WRITE)
-@blp.arguments(ConsumeSchema, example=ONE)
+@blp.arguments(schemas.ConsumeSchema, example=ONE)
 @blp.doc(responses={"200": {**ANSWER, "headers": CONSISTENCY_ANSWER}})
 @blp.raises(LimitReached, BelowZero, NotFound.of("tenant"))
 def consume(body: dict[str, Json]) -> Response:
@@ -65,7 +58,7 @@ def consume(body: dict[str, Json]) -> Response:
 
 @blp.post("/check")
 @requires(Permission.USAGE_READ)
-@blp.arguments(ConsumeSchema, example=ONE)
+@blp.arguments(schemas.ConsumeSchema, example=ONE)
 @blp.doc(responses={"200": ANSWER})
 @blp.raises(NotFound.of("tenant"))
 @reads_primary
@@ -82,9 +75,9 @@ def check(body: dict[str, Json]) -> Response:
 
 @blp.get("")
 @requires(Permission.USAGE_READ)
-@blp.arguments(UsageQuerySchema, location="query")
+@blp.arguments(schemas.UsageQuerySchema, location="query")
 @blp.columns("feature", "limit", "used", "remaining", "over_by", "period_start", "resets_at")
-@blp.response(200, UsageSchema(many=True))
+@blp.response(200, schemas.UsageSchema(many=True))
 def list_usage(query: dict[str, Json]) -> Page:
     """List current and past periods of a tenant's limits, by limit, the newest first."""
     tenant_id = query.pop("tenant_id", None) or target_id()
@@ -94,8 +87,8 @@ def list_usage(query: dict[str, Json]) -> Page:
 @blp.put("/<feature>")
 @requires(Permission.USAGE_WRITE, platform_only=True)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(CorrectionSchema)
-@blp.response(200, UsageSchema)
+@blp.arguments(schemas.CorrectionSchema)
+@blp.response(200, schemas.UsageSchema)
 def correct(query: dict[str, Json], body: dict[str, Json], feature: str) -> Usage:
     """Correct what a tenant has used of a limit in the current period."""
     tenant_id = target_id(query.get("tenant_id"))

@@ -19,28 +19,20 @@ from app.memberships.directories import ManagedByDirectory
 from app.memberships.owners import LastOwner, OwnerOnly
 from app.memberships.seats import SeatLimit
 from app.tenants.service import TenantDeleting
-from app.users import service
+from app.users import schemas, service
 from app.users.emails import EmailTaken, ErasureRequested
 from app.users.models import User
-from app.users.schemas import (
-    MEMBERSHIPS,
-    UserCreateSchema,
-    UserMetaDataPatchSchema,
-    UserQuerySchema,
-    UserSchema,
-    UserUpdateSchema,
-)
 from app.users.service import IdpUserIdTaken
 
 blp = Blueprint("users", __name__, url_prefix="/v1/users", description="People of a tenant.")
-INCLUDES = (TENANT, MEMBERSHIPS, HISTORY)
+INCLUDES = (TENANT, schemas.MEMBERSHIPS, HISTORY)
 
 
 @blp.get("")
 @requires(Permission.USERS_READ)
-@blp.arguments(UserQuerySchema, location="query")
+@blp.arguments(schemas.UserQuerySchema, location="query")
 @blp.columns("id", "email", "first_name", "last_name", "idp_user_id", "tenant.slug", "is_active")
-@blp.response(200, UserSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.UserSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
 def list_users(query: dict[str, Json]) -> Page:
     """List users."""
@@ -50,8 +42,8 @@ def list_users(query: dict[str, Json]) -> Page:
 @blp.post("")
 @requires(Permission.USERS_WRITE)
 @blp.arguments(TenantChoiceSchema, location="query")
-@blp.arguments(UserCreateSchema)
-@blp.response(201, UserSchema)
+@blp.arguments(schemas.UserCreateSchema)
+@blp.response(201, schemas.UserSchema)
 @blp.raises(TenantDeleting, IdpUserIdTaken, EmailTaken)
 def create(query: dict[str, Json], body: dict[str, Json]) -> User:
     """Create a user."""
@@ -61,7 +53,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> User:
 
 @blp.get("/<user_id>")
 @requires(Permission.USERS_READ)
-@blp.response(200, UserSchema, includes=INCLUDES)
+@blp.response(200, schemas.UserSchema, includes=INCLUDES)
 def get(user_id: str) -> User:
     """Get a user."""
     return service.get_user(user_id)
@@ -69,8 +61,8 @@ def get(user_id: str) -> User:
 
 @blp.patch("/<user_id>")
 @requires(Permission.USERS_WRITE)
-@blp.arguments(UserUpdateSchema)
-@blp.response(200, UserSchema)
+@blp.arguments(schemas.UserUpdateSchema)
+@blp.response(200, schemas.UserSchema)
 @blp.raises(
     ProviderField,
     OwnerOnly,
@@ -88,8 +80,8 @@ def update(body: dict[str, Json], user_id: str) -> User:
 
 @blp.patch("/<user_id>/meta_data")
 @requires(Permission.USERS_WRITE)
-@blp.arguments(UserMetaDataPatchSchema)
-@blp.response(200, UserSchema)
+@blp.arguments(schemas.UserMetaDataPatchSchema)
+@blp.response(200, schemas.UserSchema)
 @of_contract
 def patch_meta_data(body: dict[str, Json], user_id: str) -> User:
     """Merge-patch a user's metadata (RFC 7396)."""

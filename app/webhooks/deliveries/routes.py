@@ -12,15 +12,8 @@ from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.pagination import PageQuerySchema
 from app.core.json_text import Json
-from app.webhooks.deliveries import service
+from app.webhooks.deliveries import schemas, service
 from app.webhooks.deliveries.models import WebhookDelivery
-from app.webhooks.deliveries.schemas import (
-    RecoveredSchema,
-    RecoverySchema,
-    TestEventSchema,
-    WebhookDeliveryQuerySchema,
-    WebhookDeliverySchema,
-)
 from app.webhooks.deliveries.service import EndpointInactive, Recovery
 
 of_endpoint = Blueprint(
@@ -40,7 +33,7 @@ BLUEPRINTS = (of_endpoint, blp)
 
 @of_endpoint.get("/<endpoint_id>/deliveries")
 @requires(Permission.EVENTS_READ)
-@of_endpoint.arguments(WebhookDeliveryQuerySchema, location="query")
+@of_endpoint.arguments(schemas.WebhookDeliveryQuerySchema, location="query")
 @of_endpoint.columns(
     "id",
     "created_at",
@@ -52,7 +45,7 @@ BLUEPRINTS = (of_endpoint, blp)
     "response_code",
     "error",
 )
-@of_endpoint.response(200, WebhookDeliverySchema(many=True))
+@of_endpoint.response(200, schemas.WebhookDeliverySchema(many=True))
 def list_deliveries(query: dict[str, Json], endpoint_id: str) -> Page:
     """List the deliveries of a webhook endpoint of the last 90 days."""
     return service.list_deliveries(endpoint_id, **query)
@@ -60,8 +53,8 @@ def list_deliveries(query: dict[str, Json], endpoint_id: str) -> Page:
 
 @of_endpoint.post("/<endpoint_id>/test")
 @requires(Permission.EVENTS_WRITE)
-@of_endpoint.arguments(TestEventSchema)
-@of_endpoint.response(200, WebhookDeliverySchema)
+@of_endpoint.arguments(schemas.TestEventSchema)
+@of_endpoint.response(200, schemas.WebhookDeliverySchema)
 @of_endpoint.raises(EndpointInactive)
 def send_test(body: dict[str, Json], endpoint_id: str) -> WebhookDelivery:
     """Send an example event to a webhook endpoint, by one attempt.
@@ -74,8 +67,8 @@ def send_test(body: dict[str, Json], endpoint_id: str) -> WebhookDelivery:
 
 @of_endpoint.post("/<endpoint_id>/recover")
 @requires(Permission.EVENTS_WRITE)
-@of_endpoint.arguments(RecoverySchema)
-@of_endpoint.response(200, RecoveredSchema)
+@of_endpoint.arguments(schemas.RecoverySchema)
+@of_endpoint.response(200, schemas.RecoveredSchema)
 @of_endpoint.raises(EndpointInactive)
 def recover(body: dict[str, Json], endpoint_id: str) -> Recovery:
     """Deliver again what a webhook endpoint has missed since a time.
@@ -93,7 +86,7 @@ def recover(body: dict[str, Json], endpoint_id: str) -> Recovery:
 @blp.columns(
     "id", "created_at", "tenant.slug", "endpoint_id", "type", "attempts", "response_code", "error"
 )
-@blp.response(200, WebhookDeliverySchema(many=True), includes=(TENANT,))
+@blp.response(200, schemas.WebhookDeliverySchema(many=True), includes=(TENANT,))
 def list_failed(query: dict[str, Json]) -> Page:
     """List the deliveries of all tenants that have failed, of the last 90 days."""
     return service.list_failed(**query)
@@ -101,7 +94,7 @@ def list_failed(query: dict[str, Json]) -> Page:
 
 @blp.post("/<delivery>/resend")
 @requires(Permission.EVENTS_WRITE)
-@blp.response(200, WebhookDeliverySchema)
+@blp.response(200, schemas.WebhookDeliverySchema)
 @blp.raises(EndpointInactive, NotFound.of("webhook_endpoint"))
 def resend(delivery: str) -> WebhookDelivery:
     """Deliver an event again, whatever came of it before; its `webhook-id` stays the same."""

@@ -14,17 +14,9 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.includes import by_id, related
 from app.core.json_text import Json
 from app.core.validation.fields import AwareDateTime
-from app.webhooks.endpoints import service
+from app.webhooks.endpoints import schemas, service
 from app.webhooks.endpoints.encryption import SecretsKeyMissing
 from app.webhooks.endpoints.models import WebhookEndpoint, WebhookEndpointState
-from app.webhooks.endpoints.schemas import (
-    EndpointOwnerSchema,
-    WebhookEndpointCreateSchema,
-    WebhookEndpointQuerySchema,
-    WebhookEndpointSchema,
-    WebhookEndpointSecretSchema,
-    WebhookEndpointUpdateSchema,
-)
 from app.webhooks.endpoints.service import TooManyEndpoints
 
 blp = Blueprint(
@@ -53,9 +45,9 @@ INCLUDES = (TENANT, HISTORY, FAILING_SINCE)
 
 @blp.get("")
 @requires(Permission.EVENTS_READ)
-@blp.arguments(WebhookEndpointQuerySchema, location="query")
+@blp.arguments(schemas.WebhookEndpointQuerySchema, location="query")
 @blp.columns("id", "tenant.slug", "url", "types", "is_active", "disabled_reason")
-@blp.response(200, WebhookEndpointSchema(many=True), includes=INCLUDES)
+@blp.response(200, schemas.WebhookEndpointSchema(many=True), includes=INCLUDES)
 def list_endpoints(query: dict[str, Json]) -> Page:
     """List webhook endpoints."""
     return service.list_endpoints(**query)
@@ -63,9 +55,9 @@ def list_endpoints(query: dict[str, Json]) -> Page:
 
 @blp.post("")
 @requires(Permission.EVENTS_WRITE)
-@blp.arguments(EndpointOwnerSchema, location="query")
-@blp.arguments(WebhookEndpointCreateSchema)
-@blp.response(201, WebhookEndpointSecretSchema, shown_once=("secret",))
+@blp.arguments(schemas.EndpointOwnerSchema, location="query")
+@blp.arguments(schemas.WebhookEndpointCreateSchema)
+@blp.response(201, schemas.WebhookEndpointSecretSchema, shown_once=("secret",))
 @blp.raises(TooManyEndpoints, SecretsKeyMissing)
 def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """Create a webhook endpoint; only this answer shows its secret.
@@ -85,7 +77,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
 
 @blp.get("/<endpoint_id>")
 @requires(Permission.EVENTS_READ)
-@blp.response(200, WebhookEndpointSchema, includes=INCLUDES)
+@blp.response(200, schemas.WebhookEndpointSchema, includes=INCLUDES)
 def get(endpoint_id: str) -> WebhookEndpoint:
     """Get a webhook endpoint, without its secret."""
     return service.get_endpoint(endpoint_id)
@@ -93,8 +85,8 @@ def get(endpoint_id: str) -> WebhookEndpoint:
 
 @blp.patch("/<endpoint_id>")
 @requires(Permission.EVENTS_WRITE)
-@blp.arguments(WebhookEndpointUpdateSchema)
-@blp.response(200, WebhookEndpointSchema)
+@blp.arguments(schemas.WebhookEndpointUpdateSchema)
+@blp.response(200, schemas.WebhookEndpointSchema)
 @blp.raises(SecretsKeyMissing)
 def update(body: dict[str, Json], endpoint_id: str) -> WebhookEndpoint:
     """Update a webhook endpoint; `is_active` true enables one that was disabled.
@@ -116,7 +108,7 @@ def delete(endpoint_id: str) -> None:
 
 @blp.post("/<endpoint_id>/rotate")
 @requires(Permission.EVENTS_WRITE)
-@blp.response(200, WebhookEndpointSecretSchema, shown_once=("secret",))
+@blp.response(200, schemas.WebhookEndpointSecretSchema, shown_once=("secret",))
 @blp.raises(SecretsKeyMissing)
 def rotate(endpoint_id: str) -> SimpleNamespace:
     """Replace the secret; the old one also signs for 24 hours.
