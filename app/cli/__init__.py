@@ -1,6 +1,5 @@
 """The operators' commands of ``flask …``: generated ones, and one file per group of others."""
 
-from app.cli.audit import audit
 from app.cli.console import console
 from app.cli.doctor import doctor
 from app.cli.events import events
@@ -22,7 +21,6 @@ from app.cli.webhooks import webhooks
 from app.surfaces.commands.names import GROUPS
 
 WITH_COMMANDS_BY_HAND = (
-    audit,
     console,
     doctor,
     events,
