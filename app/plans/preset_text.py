@@ -13,8 +13,6 @@ from app.core.validation.schemas import Schema
 from app.plans.price_schemas import PlanPriceSetSchema
 from app.plans.schemas import PlanPresetCreateSchema
 
-MAX_SIZE = 2**24  # characters
-
 
 class UnreadablePlans(Exception):
     """The file has another form; the message is a sentence."""
@@ -26,7 +24,6 @@ Read = tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]
 def read_plans(text: bytes) -> Read:
     """The presets and the prices of a file; raises UnreadablePlans for another form."""
     try:
-        _check_size(text)
         # By way of JSON: a date or another type of YAML alone is refused.
         document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
@@ -93,25 +90,3 @@ def _of_plan(given: dict[str, Any], told: str) -> UnreadablePlans:
         if isinstance(flag, dict) and "flag_key" in flag:
             told = told.replace(f"flags.{number}.", f"flag {flag['flag_key']}: ")
     return UnreadablePlans(f"Plan {given.get('name', 'without a name')}: {told}")
-
-
-def _check_size(text: bytes) -> None:
-    """Raise UsageError where the document is too large after its aliases are replaced."""
-    size = 0
-    sizes: dict[str | None, int] = {}
-    opened: list[tuple[str | None, int]] = []
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        match event:
-            case yaml.AliasEvent():
-                size += sizes.get(event.anchor, 0)
-            case yaml.ScalarEvent():
-                sizes[event.anchor] = len(event.value) + 1
-                size += sizes[event.anchor]
-            case yaml.CollectionStartEvent():
-                opened.append((event.anchor, size))
-                size += 1
-            case yaml.CollectionEndEvent():
-                anchor, before = opened.pop()
-                sizes[anchor] = size - before
-        if size > MAX_SIZE:
-            raise UnreadablePlans(f"The file has more than {MAX_SIZE} characters with its aliases.")
