@@ -21,9 +21,7 @@ from app.webhooks.endpoints.models import DisabledReason
 
 BATCH = 1_000  # events whose deliveries are added by one transaction
 TOGETHER = 5  # deliveries of one endpoint at a time
-OF_OWNER = (
-    50  # deliveries of one tenant, or of the platform, at a time: half of what a sender makes
-)
+OF_OWNER = 50  # deliveries of one tenant, or of the platform, at a time: half of a sender's
 LEASE = 45  # seconds; more than an attempt takes
 FAILING_HOURS = 120  # of nothing but failure, after which an endpoint is disabled
 
@@ -71,15 +69,7 @@ def _claim(most: int, slow: Sequence[UUID], most_slow: int) -> list[Work]:
         return []
     rows = statements.LOAD.all(ids=ids)
     events = find_events([row.WebhookDelivery.event_id for row in rows])
-    return [
-        Work(
-            row.WebhookDelivery,
-            row.WebhookEndpoint,
-            row.WebhookEndpointState,
-            events.get(row.WebhookDelivery.event_id),
-        )
-        for row in rows
-    ]
+    return [Work(*row, events.get(row.WebhookDelivery.event_id)) for row in rows]
 
 
 def _record(results: Sequence[Result]) -> int:
