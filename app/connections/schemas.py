@@ -25,7 +25,7 @@ from app.core.validation.schemas import AnswerSchema, Schema
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
 
-MAX_KEYS = 5
+KEYS = {"maxItems": 5}  # of a client, which has two while it changes its key
 JWK_MEMBERS = frozenset({"kty", "crv", "x", "y", "n", "e", "kid", "use", "alg"})
 MAX_JWK_TEXT = 1400  # characters; the modulus of an RSA key of 8,192 bits
 RSA_BITS = range(2048, 4097)
@@ -109,8 +109,6 @@ def _refusal(reason: str) -> Invalid:
 class PublicKey(JsonObject):
     """A public key as a JWK (RFC 7517)."""
 
-    keywords = {"additionalProperties": True}
-
     def from_json(self, value: object) -> dict[str, str]:
         """The public members; a private key is refused, because it is no secret any more."""
         given = super().from_json(value)
@@ -127,12 +125,6 @@ class PublicKey(JsonObject):
         if key["kty"] == "RSA" and loaded.key_size not in RSA_BITS:
             raise _refusal("an RSA key has 2,048 to 4,096 bits")
         return key
-
-
-class PublicKeys(ListOf):
-    """The keys of a client; two of them while it changes its key."""
-
-    keywords = {"maxItems": MAX_KEYS}
 
 
 class ScimConnectionSchema(Documented, AnswerSchema):
@@ -153,7 +145,7 @@ class ScimConnectionSchema(Documented, AnswerSchema):
     acts_as = Choice(Role)
     prefix = Str(description="The beginning of the token, to recognise it by.")
     old_expires_at = AwareDateTime(nullable=True)
-    public_keys = PublicKeys(PublicKey())
+    public_keys = ListOf(PublicKey(), metadata=KEYS)
     last_request_at = AwareDateTime(nullable=True)
     request_count = Int(description="How many requests came.")
     error_count = Int(description="Of the requests, those answered with an error.")
@@ -179,7 +171,7 @@ class ScimConnectionCreateSchema(Documented):
     default_role = Choice(Role, load_default=Role.MEMBER)
     group_roles = GroupRoles(load_default=dict)
     deactivate = Choice(Deactivate, load_default=Deactivate.MEMBERSHIP)
-    public_keys = PublicKeys(PublicKey(), load_default=list)
+    public_keys = ListOf(PublicKey(), load_default=list, metadata=KEYS)
 
 
 class ScimConnectionUpdateSchema(Documented):
@@ -194,7 +186,7 @@ class ScimConnectionUpdateSchema(Documented):
     default_role = Choice(Role)
     group_roles = GroupRoles()
     deactivate = Choice(Deactivate)
-    public_keys = PublicKeys(PublicKey())
+    public_keys = ListOf(PublicKey(), metadata=KEYS)
 
 
 class ScimRotationSchema(Documented):

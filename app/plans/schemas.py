@@ -26,7 +26,7 @@ from app.plans.decision import MAX_SUBSCRIPTIONS, PlanSource
 from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
 
 MAX_THRESHOLDS = 10
-MAX_FLAGS = 1000  # of a preset; each evaluation reads them
+FLAGS = {"maxItems": 1000}  # of a preset; each evaluation reads them
 FLAG_KEY_PATTERN = "^[A-Za-z0-9._-]{1,128}$"
 
 FLAG = {
@@ -83,18 +83,6 @@ class FlagValue(AnyJson):
         return loaded
 
 
-class Thresholds(ListOf):
-    """Percentages of a limit."""
-
-    keywords = {"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]}
-
-
-class PresetFlags(ListOf):
-    """The flags of a preset."""
-
-    keywords = {"maxItems": MAX_FLAGS}
-
-
 class MeteringSchema(Documented):
     """How the use of a limit is counted."""
 
@@ -105,7 +93,11 @@ class MeteringSchema(Documented):
         "day of the current subscription, or on the day on which the tenant was created.",
     )
     policy = Choice(Policy, load_default=Policy.HARD)
-    warn_at = Thresholds(Int(ge=1, le=100), load_default=lambda: [80, 100])
+    warn_at = ListOf(
+        Int(ge=1, le=100),
+        load_default=lambda: [80, 100],
+        metadata={"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]},
+    )
 
 
 class PresetFlagSchema(Documented):
@@ -140,7 +132,7 @@ class PlanPresetCreateSchema(Documented):
     """A new preset."""
 
     name = Name(required=True, min_length=1)
-    flags = PresetFlags(Nested(PresetFlagSchema), load_default=list)
+    flags = ListOf(Nested(PresetFlagSchema), load_default=list, metadata=FLAGS)
     display_name = Name()
 
     def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
@@ -154,7 +146,7 @@ class PlanPresetUpdateSchema(Documented):
     created_at = AwareDateTime(description="May be present if unchanged.")
     updated_at = AwareDateTime(description="May be present if unchanged.")
     name = Name(min_length=1)
-    flags = PresetFlags(Nested(PresetFlagSchema))
+    flags = ListOf(Nested(PresetFlagSchema), metadata=FLAGS)
     display_name = Name()
 
     def rules(self, values: dict[str, Json]) -> Iterator[Entry]:

@@ -59,12 +59,6 @@ class EntrySchema(Documented):
     )
 
 
-class Entries(ListOf):
-    """1 to :data:`MAX_ENTRIES` entries."""
-
-    keywords = {"minItems": 1, "maxItems": MAX_ENTRIES}
-
-
 class ConsumeSchema(EntrySchema):
     """One amount, or a list of `entries` instead."""
 
@@ -76,7 +70,7 @@ class ConsumeSchema(EntrySchema):
         description="The tenant, for platform credentials: its id, `idp_org_id` or slug. "
         "Without it, the tenant of the token's organization.",
     )
-    entries = Entries(Nested(EntrySchema))
+    entries = ListOf(Nested(EntrySchema), metadata={"minItems": 1, "maxItems": MAX_ENTRIES})
 
     def rules(self, values: dict[str, object]) -> Iterator[Entry]:
         if "entries" in values:

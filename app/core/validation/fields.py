@@ -208,7 +208,7 @@ class JsonObject(Field, ma.fields.Dict):
 
 
 class ListOf(Field, ma.fields.List):
-    """A JSON array, whose items ``inner`` loads. A subclass may set ``minItems`` and ``maxItems``."""
+    """A JSON array, whose items ``inner`` loads. ``metadata`` may set ``minItems``, ``maxItems``."""
 
     inner: Field
     keywords = {"maxItems": MAX_ITEMS}
@@ -216,7 +216,7 @@ class ListOf(Field, ma.fields.List):
     def from_json(self, value: object) -> list[object]:
         if not isinstance(value, list):
             raise Invalid(refused("list_type", (), value))
-        least, most = self.keywords.get("minItems", 0), self.keywords["maxItems"]
+        least, most = self.metadata.get("minItems", 0), self.metadata["maxItems"]
         counted = {"field_type": "List", "actual_length": len(value)}
         if len(value) < least:
             raise Invalid(refused("too_short", (), value, min_length=least, **counted))

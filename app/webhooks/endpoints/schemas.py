@@ -37,7 +37,9 @@ RESERVED = re.compile(
 ADDRESS = {"description": "https, at a public address, without a user name or password."}
 TYPES = {
     "description": "Which events to deliver; `membership.*` stands for all that begin so, `*` for"
-    " all. They are listed at the schema `Event`."
+    " all. They are listed at the schema `Event`.",
+    "minItems": 1,
+    "maxItems": MAX_TYPES,
 }
 
 
@@ -61,12 +63,6 @@ class TypePattern(Str):
         if not types_of(pattern):
             raise Invalid(value_error((), NO_SUCH_TYPE, pattern))
         return pattern
-
-
-class TypePatterns(ListOf):
-    """From 1 to :data:`MAX_TYPES` types."""
-
-    keywords = {"minItems": 1, "maxItems": MAX_TYPES}
 
 
 class Headers(JsonObject):
@@ -152,7 +148,7 @@ class WebhookEndpointUpdateSchema(Documented):
     """The fields to change. ``headers`` replaces all headers."""
 
     url = Url(min_length=1, max_length=MAX_URL, metadata=ADDRESS)
-    types = TypePatterns(TypePattern(), metadata=TYPES)
+    types = ListOf(TypePattern(), metadata=TYPES)
     description = Str(max_length=1_000)
     headers = Headers(description="Sent with each delivery. Stored encrypted and never shown.")
     rate_limit = Int(ge=1, le=MAX_RATE, nullable=True)
@@ -166,7 +162,7 @@ class WebhookEndpointCreateSchema(WebhookEndpointUpdateSchema):
     """A new endpoint."""
 
     url = Url(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
-    types = TypePatterns(TypePattern(), required=True, metadata=TYPES)
+    types = ListOf(TypePattern(), required=True, metadata=TYPES)
     signing = Choice(Signing, load_default=Signing.V1)
 
 
