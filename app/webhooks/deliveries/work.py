@@ -69,7 +69,10 @@ def _claim(most: int, slow: Sequence[UUID], most_slow: int) -> list[Work]:
         return []
     rows = statements.LOAD.all(ids=ids)
     events = find_events([row.WebhookDelivery.event_id for row in rows])
-    return [Work(*row, event=events.get(row.WebhookDelivery.event_id)) for row in rows]
+    return [
+        Work(delivery, endpoint, state, events.get(delivery.event_id))
+        for delivery, endpoint, state in rows
+    ]
 
 
 def _record(results: Sequence[Result]) -> int:
