@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import IO
 
 import click
@@ -11,8 +10,7 @@ import yaml
 from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
-from app.core.db.tenancy import platform_transaction
-from app.core.db.transactions import savepoint
+from app.core.db.tenancy import platform_transaction, platform_trial
 from app.plans import preset_files
 from app.plans.preset_files import Difference
 from app.plans.preset_text import UnreadablePlans, read_plans
@@ -22,16 +20,11 @@ from app.surfaces.commands.text import print_text
 plans = OperationGroup("plans", help="List, change, export and apply plan presets.")
 
 
-class _RolledBack(Exception):
-    """Ends the savepoint of a dry run."""
-
-
 @plans.command("apply")
 @click.argument("file", type=click.File("rb"))
 @click.option("--dry-run", is_flag=True, help="Show the difference, and change nothing.")
 @click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
-@platform_transaction()
 def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
     """Create and change plan presets, and prices of billing providers, as FILE says.
 
@@ -43,11 +36,8 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
         plans, prices = read_plans(file.read())
     except UnreadablePlans as fault:
         raise click.UsageError(str(fault)) from None
-    found: list[Difference] = []
-    with suppress(_RolledBack), savepoint():
+    with platform_trial() if dry_run else platform_transaction():
         found = preset_files.apply(plans, prices, force=force, actor=SYSTEM_CLI)
-        if dry_run:
-            raise _RolledBack
     if found or as_json:
         print_rows([one._asdict() for one in found], Difference._fields, as_json=as_json)
     if not as_json:

@@ -7,7 +7,6 @@ its status, roles and plan count. Nothing remains of them: no row, event, messag
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -54,19 +53,12 @@ class _Unexpected(Exception):
     """An answer is another than a directory expects."""
 
 
-class _TrialIsOver(Exception):
-    """Rolls the transaction back."""
-
-
 def run(connection_id: UUID | str) -> list[Step]:
     """Try the connection; raises NotFound."""
-    steps: list[Step] = []
-    with suppress(_TrialIsOver), tenancy.platform_transaction():
+    with tenancy.platform_trial():
         token = clients.grant(service.get_connection(connection_id))
         requests = _send_all(partial(_send, token))
-        steps = [_next(title, requests) for title in TITLES]
-        raise _TrialIsOver
-    return steps
+        return [_next(title, requests) for title in TITLES]
 
 
 def _next(title: str, requests: Iterator[None]) -> Step:

@@ -10,7 +10,7 @@ does not show another tenant's rows. Without a scope no tenant-owned row is visi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -63,6 +63,18 @@ def platform_transaction() -> Iterator[None]:
     with transaction():
         enter(PLATFORM)
         yield
+
+
+class _TrialIsOver(Exception):
+    """Rolls the transaction of a trial back."""
+
+
+@contextmanager
+def platform_trial() -> Iterator[None]:
+    """Run the block as :func:`platform_transaction` does, and roll the transaction back."""
+    with suppress(_TrialIsOver), platform_transaction():
+        yield
+        raise _TrialIsOver
 
 
 def values_of(scope: Scope) -> dict[str, str]:
