@@ -13,39 +13,43 @@ from app.core.validation.fields import (
     Nested,
     Str,
 )
-from app.core.validation.schemas import AnswerSchema, RowSchema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.imports.models import ImportState
 
 COUNTS = {"user": {"created": 100, "updated": 3, "unchanged": 0, "failed": 1}}
-EXAMPLES = {
-    "created_by_user_id": "platform:operator",
-    "state": "completed",
-    "size": 26_214,
-    "lines_total": 104,
-    "lines_done": 104,
-    "lines_failed": 1,
-    "counts": COUNTS,
-    "error": "",
-    "line": 17,
-    "type": "user",
-    "idp_org_id": "org_01JZ4K",
-    "name": "user_01JZ4M",
-    "errors": [{"type": "missing", "loc": ["body", "email"], "msg": "Field required", "input": {}}],
-}
-DESCRIPTIONS = {
-    "state": "An import with faulty lines is `completed` too; `failed` means that it ended early,"
-    " see `error`.",
-    "finished_at": "When the import ended (UTC); null until then.",
-    "idp_org_id": "The identity provider's id of the organization that the line is about.",
-    "errors": "The entries of the 422 that a request would be answered with.",
-}
 
 
-class ImportSchema(RowSchema):
+class Documented(Schema):
+    """What the fields of all schemas here are, and an example of each."""
+
+    examples = {
+        "created_by_user_id": "platform:operator",
+        "state": "completed",
+        "size": 26_214,
+        "lines_total": 104,
+        "lines_done": 104,
+        "lines_failed": 1,
+        "counts": COUNTS,
+        "error": "",
+        "line": 17,
+        "type": "user",
+        "idp_org_id": "org_01JZ4K",
+        "name": "user_01JZ4M",
+        "errors": [
+            {"type": "missing", "loc": ["body", "email"], "msg": "Field required", "input": {}}
+        ],
+    }
+    descriptions = {
+        "state": "An import with faulty lines is `completed` too; `failed` means that it ended early,"
+        " see `error`.",
+        "finished_at": "When the import ended (UTC); null until then.",
+        "idp_org_id": "The identity provider's id of the organization that the line is about.",
+        "errors": "The entries of the 422 that a request would be answered with.",
+    }
+
+
+class ImportSchema(Documented, RowSchema):
     """An import."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     created_by_user_id = Str()
     state = Choice(ImportState)
@@ -58,11 +62,8 @@ class ImportSchema(RowSchema):
     finished_at = AwareDateTime(nullable=True)
 
 
-class ImportFaultSchema(AnswerSchema):
+class ImportFaultSchema(Documented, AnswerSchema):
     """A line that was not applied."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     line = Int(description="Its number; the first line is 1.")
     type = Str(description="Empty where it cannot be read.")
@@ -77,10 +78,7 @@ class ImportDetailSchema(ImportSchema):
     faults = ListOf(Nested(ImportFaultSchema), description="The first 1,000; none after 7 days.")
 
 
-class ImportQuerySchema(PageQuerySchema):
+class ImportQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of imports."""
-
-    examples = EXAMPLES
-    descriptions = DESCRIPTIONS
 
     state = Choice(ImportState, metadata={"description": "Only imports in this state."})

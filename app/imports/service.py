@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from itertools import chain
 from types import SimpleNamespace
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import JSON, bindparam, delete, func, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy import bindparam, delete, select
 
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
@@ -31,31 +29,16 @@ APPLY_JOB = "app.imports.jobs.apply_import"
 LIFETIME = timedelta(days=7)
 """After so long the file and the faults of an import are removed."""
 STALLED = timedelta(seconds=30)
-FAULT_COLUMNS = ("line", "type", "idp_org_id", "name", "errors")
 TOO_OLD = "It was not completed within 7 days."
 
 _imports = Import.__table__
 
-_faults = (
-    select(
-        func.json_agg(
-            aggregate_order_by(
-                func.json_build_object(
-                    *chain.from_iterable(
-                        (name, ImportFault.__table__.c[name]) for name in FAULT_COLUMNS
-                    )
-                ),
-                ImportFault.line,
-            ),
-            type_=JSON,
-        )
-    )
-    .where(ImportFault.import_id == Import.id)
-    .scalar_subquery()
-)
 GET_WITH_FAULTS = Statement(
     "imports.get_with_faults",
-    select(Import, _faults.label("faults")).where(Import.id == bindparam("import_id")),
+    select(Import, ImportFault)
+    .outerjoin(ImportFault, ImportFault.import_id == Import.id)
+    .where(Import.id == bindparam("import_id"))
+    .order_by(ImportFault.line),
 )
 TAKE_STALLED = take_stalled(Import, "updated_at", STALLED, _imports.c.finished_at.is_(None))
 LOCK_OLD = Statement(
@@ -93,10 +76,11 @@ def create_import(file: IO[bytes], *, is_queued: bool, actor: Actor) -> Import:
 
 def get_import(import_id: UUID | str) -> Any:
     """The import's columns and its ``faults``; raises NotFound."""
-    found = GET_WITH_FAULTS.first(import_id=parse_id(import_id, Import))
-    if found is None:
+    found = GET_WITH_FAULTS.all(import_id=parse_id(import_id, Import))
+    if not found:
         raise NotFound.of(Import)
-    return SimpleNamespace(**found[0]._asdict(), faults=found.faults or [])
+    faults = [row.ImportFault for row in found if row.ImportFault.line is not None]
+    return SimpleNamespace(**found[0].Import._asdict(), faults=faults)
 
 
 def list_imports(paging: Paging = FIRST_PAGE, *, filters: Mapping[str, Any] | None = None) -> Page:
