@@ -16,10 +16,10 @@ import psycopg2
 from sqlalchemy import bindparam, select
 
 from app.core.db import retries, tenancy
-from app.core.db.queries import count_where, delete_where
+from app.core.db.queries import count_where
 from app.core.db.statements import Statement
 from app.custom_fields.entities import ENTITIES
-from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexRow, IndexState
+from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexState
 from app.custom_fields.search_index import writer
 from app.custom_fields.search_index.entries import entries_of
 from app.custom_fields.search_index.index_state import lock_index, save_index
@@ -34,15 +34,12 @@ LOCK_FIELD_KEY = Statement(
     .where(CustomField.tenant_id == bindparam("tenant_id"), CustomField.id == bindparam("field_id"))
     .with_for_update(read=True, key_share=True),
 )
-FIND_LAST_TO_DELETE = Statement(
-    "custom_field_index_rows.find_last_to_delete",
-    "SELECT entity_id FROM custom_field_index_rows WHERE tenant_id = :tenant_id"
-    " AND field_id = :field_id ORDER BY entity_id, ordinal LIMIT 1 OFFSET :number",
-)
-DELETE_UP_TO = Statement(
-    "custom_field_index_rows.delete_up_to",
-    "DELETE FROM custom_field_index_rows WHERE tenant_id = :tenant_id AND field_id = :field_id"
-    " AND entity_id <= :last_entity_id",
+DELETE_NEXT = Statement(
+    "custom_field_index_rows.delete_next",
+    "DELETE FROM custom_field_index_rows WHERE (tenant_id, field_id, entity_id, ordinal) IN ("
+    "SELECT tenant_id, field_id, entity_id, ordinal FROM custom_field_index_rows"
+    " WHERE tenant_id = :tenant_id AND field_id = :field_id LIMIT :number)",
+    prepare=False,
 )
 DELETE_OF_ENTITIES = Statement(
     "custom_field_index_rows.delete_of_entities",
@@ -75,13 +72,8 @@ def work(tenant_id: UUID, field_id: UUID) -> Iterator[FieldIndex]:
 
 def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
     """Delete the next :data:`DELETED_AT_ONCE` index rows of a field; whether no more are left."""
-    key = {"tenant_id": tenant_id, "field_id": field_id}
-    last = FIND_LAST_TO_DELETE.scalar(**key, number=DELETED_AT_ONCE - 1)
-    if last is None:
-        delete_where(IndexRow, **key)
-    else:
-        DELETE_UP_TO.execute(**key, last_entity_id=last)
-    return last is None
+    deleted = DELETE_NEXT.execute(tenant_id=tenant_id, field_id=field_id, number=DELETED_AT_ONCE)
+    return deleted < DELETED_AT_ONCE
 
 
 @cache

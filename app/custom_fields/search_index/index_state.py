@@ -9,7 +9,7 @@ from app.core.clock import utcnow
 from app.core.db.queries import find_locked, parse_id, update_where
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
-from app.core.db.writes import insert_row
+from app.core.db.writes import insert_row, with_defaults
 from app.core.errors import NotFound
 from app.core.jobs.queues import JOBS
 from app.custom_fields.models import CustomField, FieldIndex, IndexState
@@ -78,17 +78,8 @@ def rebuild(field: CustomField) -> None:
     """
     state = IndexState.BUILDING if is_indexed(field) else IndexState.NONE
     key = {"tenant_id": field.tenant_id, "field_id": field.id}
-    values = {
-        "state": state.value,
-        "is_settled": False,
-        "position": None,
-        "done": 0,
-        "total": 0,
-        "error": None,
-        "built_version": None,
-        "updated_at": utcnow(),
-    }
-    if update_where(FieldIndex, key, values) == 0:
-        insert_row(FieldIndex, {**key, **values})
+    new = {**key, "state": state.value, "is_settled": False}
+    if update_where(FieldIndex, key, with_defaults(FieldIndex.__table__, new)) == 0:
+        insert_row(FieldIndex, new)
     lock_rules(field.tenant_id, field.entity_type)
     JOBS[BUILD_JOB].push(str(field.tenant_id), str(field.id))
