@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any
 from uuid import UUID
 
 from app.audit.service import add_event, record
@@ -28,17 +28,6 @@ FIND = Statement("tenant_deletions.find_of_tenant", f"{DELETIONS} WHERE t.id = :
 LIST = Statement("tenant_deletions.list", f"{DELETIONS} ORDER BY t.deletes_at, t.id LIMIT {LISTED}")
 
 
-class Deletion(NamedTuple):
-    """A requested deletion, as clients see it."""
-
-    tenant_id: UUID
-    slug: str
-    requested_at: datetime
-    requested_by: str
-    deletes_at: datetime
-    stage: str
-
-
 class TenantActive(Conflict):
     code = "tenant_active"
     detail = "This tenant is active; suspend it first."
@@ -49,7 +38,7 @@ class DeletionStarted(Conflict):
     detail = "The deletion of this tenant has started, so it cannot be restored."
 
 
-def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: Actor) -> Deletion:
+def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: Actor) -> Any:
     """Request the deletion of a suspended tenant after ``TENANT_GRACE_DAYS``, or ``at_once``.
 
     A second request changes nothing, except that one ``at_once`` ends the waiting. Returns the
@@ -71,15 +60,15 @@ def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: A
     return get_deletion(tenant.id)
 
 
-def get_deletion(tenant_id: UUID | str) -> Deletion:
-    """The requested deletion of a tenant; raises NotFound where none is requested."""
-    found: Deletion | None = FIND.first(tenant_id=queries.parse_id(tenant_id, Tenant))
+def get_deletion(tenant_id: UUID | str) -> Any:
+    """The row of :data:`FIND`, a requested deletion; raises NotFound where none is requested."""
+    found = FIND.first(tenant_id=queries.parse_id(tenant_id, Tenant))
     if found is None:
         raise NotFound.of(TenantDeletion)
     return found
 
 
-def list_deletions() -> Sequence[Deletion]:
+def list_deletions() -> Sequence[Any]:
     """The requested deletions, at most :data:`LISTED`, in the order of their dates."""
     return LIST.all()
 

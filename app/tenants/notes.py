@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects.postgresql import insert
 
 from app.audit.service import add_event
 from app.core.actors import Actor
@@ -13,6 +12,7 @@ from app.core.clock import utcnow
 from app.core.db import queries, tenancy
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
 from app.core.errors import NotFound
 from app.tenants.models import Tenant, TenantNotes
 
@@ -21,15 +21,6 @@ FIND = Statement(
     select(Tenant.id, TenantNotes)
     .outerjoin(TenantNotes, TenantNotes.tenant_id == Tenant.id)
     .where(Tenant.id == bindparam("id")),
-)
-_table = TenantNotes.__table__
-_row = insert(_table).values({c.name: bindparam(c.name, type_=c.type) for c in _table.columns})
-SAVE = Statement(
-    "tenant_notes.save",
-    _row.on_conflict_do_update(
-        index_elements=[_table.c.tenant_id],
-        set_={c.name: _row.excluded[c.name] for c in _table.columns if not c.primary_key},
-    ),
 )
 
 
@@ -52,8 +43,11 @@ def set_notes(tenant_id: UUID | str, text: str, *, actor: Actor) -> TenantNotes:
     queries.check_precondition(known)
     if known.text == text:
         return known
-    notes = TenantNotes._make((tenant.id, known.version + 1, utcnow(), actor.id, text))
-    SAVE.execute(**notes._asdict())
+    notes = known._replace(
+        version=known.version + 1, updated_at=utcnow(), updated_by=actor.id, text=text
+    )
+    if queries.update_where(TenantNotes, {"tenant_id": tenant.id}, notes._asdict()) == 0:
+        insert_row(TenantNotes, notes._asdict())
     change = Change({"characters": len(known.text)}, {"characters": len(text)})
     tenancy.enter(tenancy.PLATFORM)  # a page of the console sees the tenant's rows only
     add_event(

@@ -15,7 +15,7 @@ from app.core.http.endpoint import PATH_NAMES, of_contract
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.tenants import counts, deletion, notes, schemas, service
-from app.tenants.deletion import Deletion, DeletionStarted, TenantActive
+from app.tenants.deletion import DeletionStarted, TenantActive
 from app.tenants.includes import ASSIGNED_UNTIL, LIMITS, META_DATA, PLAN_SOURCE, SUSPENSION_REASON
 from app.tenants.lookup import tenant_id_of
 from app.tenants.models import Tenant, TenantDeletion, TenantNotes
@@ -147,7 +147,7 @@ def set_notes(body: dict[str, Json], tenant_id: str) -> TenantNotes:
 @blp.arguments(schemas.TenantDeletionRequestSchema)
 @blp.response(202, schemas.TenantDeletionSchema)
 @blp.raises(TenantActive)
-def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
+def request_deletion(body: dict[str, Json], tenant_id: str) -> Any:
     """Delete a suspended tenant with all its data after the grace period.
 
     It lasts `TENANT_GRACE_DAYS`. Until then the tenant can be restored. A second request answers
@@ -160,7 +160,7 @@ def request_deletion(body: dict[str, Json], tenant_id: str) -> Deletion:
 @requires(Permission.SUPERADMIN)
 @blp.response(200, schemas.TenantDeletionSchema)
 @blp.raises(NotFound.of(TenantDeletion))
-def get_deletion(tenant_id: str) -> Deletion:
+def get_deletion(tenant_id: str) -> Any:
     """Show when a tenant will be deleted; 404 if nobody has requested it."""
     return deletion.get_deletion(tenant_id)
 

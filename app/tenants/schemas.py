@@ -204,25 +204,23 @@ class TenantNotesSchema(Documented, AnswerSchema):
     updated_by = Str(nullable=True, description="Who changed them last.")
 
 
-def _count(description: str) -> Int:
-    return Int(required=True, nullable=True, description=description)
-
-
 class TenantCountsSchema(Documented, AnswerSchema):
     """What a tenant has. A number is null if the credential may not read what it counts."""
 
     tenant_id = Uuid()
-    active_users = _count("Users who are active.")
-    inactive_users = _count("Users who were deactivated.")
-    active_members = _count("Memberships that are active.")
-    ended_members = _count("Memberships that have ended.")
+    active_users = Int(nullable=True, description="Users who are active.")
+    inactive_users = Int(nullable=True, description="Users who were deactivated.")
+    active_members = Int(nullable=True, description="Memberships that are active.")
+    ended_members = Int(nullable=True, description="Memberships that have ended.")
     members_by_role = JsonObject(nullable=True, description="The active memberships of each role.")
-    open_subscriptions = _count("Subscriptions that have not ended.")
-    overrides = _count("Feature overrides.")
-    custom_fields = _count("Custom fields, without archived ones.")
-    api_keys = _count("API keys, without revoked ones.")
-    webhook_endpoints = _count("Webhook endpoints.")
-    open_deliveries = _count("Deliveries to the endpoints that have further attempts.")
+    open_subscriptions = Int(nullable=True, description="Subscriptions that have not ended.")
+    overrides = Int(nullable=True, description="Feature overrides.")
+    custom_fields = Int(nullable=True, description="Custom fields, without archived ones.")
+    api_keys = Int(nullable=True, description="API keys, without revoked ones.")
+    webhook_endpoints = Int(nullable=True, description="Webhook endpoints.")
+    open_deliveries = Int(
+        nullable=True, description="Deliveries to the endpoints that have further attempts."
+    )
 
 
 class ActiveQuerySchema(Schema):
