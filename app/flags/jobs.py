@@ -1,17 +1,42 @@
-"""The background job of overrides."""
+"""Announces the overrides whose time is over. Evaluation compares the time itself."""
 
 from __future__ import annotations
 
+from app.audit import service as audit
 from app.core.actors import SYSTEM_JOB
 from app.core.db import tenancy
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.writes import writes
 from app.core.jobs.queues import Queue, job
-from app.flags import expiries
+
+BATCH = 500
+SHOWN = ("flag_key", "flag_value", "expires_at")
+
+TAKE_EXPIRED = Statement(
+    "feature_overrides.take_expired",
+    """
+    UPDATE feature_overrides SET announced_expiry = expires_at WHERE (tenant_id, id) IN (
+        SELECT tenant_id, id FROM feature_overrides
+        WHERE expires_at <= now() AND expires_at IS DISTINCT FROM announced_expiry
+        ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    ) RETURNING *
+    """,
+)
+"""The row's version stays: what a reader sees of an override does not change."""
 
 
 @job(queue=Queue.MAINTENANCE, every=30)
 def announce_expiries() -> None:
-    """Announce the overrides that have expired, in batches, each in its own transaction."""
+    """Record ``override.expired`` once for each expiry, in batches, each in its own transaction.
+
+    An override with a new expiry is announced again.
+    """
     has_more = True
     while has_more:
-        with tenancy.platform_transaction():
-            has_more = expiries.announce(actor=SYSTEM_JOB)
+        with tenancy.platform_transaction(), writes() as w:
+            expired = TAKE_EXPIRED.all(limit=BATCH)
+            for override in expired:
+                change = Change({name: getattr(override, name) for name in SHOWN}, {})
+                audit.record("override.expired", override, change, actor=SYSTEM_JOB, into=w)
+        has_more = len(expired) == BATCH
