@@ -30,15 +30,6 @@ MAX_WAIT = 20  # seconds
 SHAPES = {name: kind.shape() for name, kind in CATALOGUE.items()}
 
 
-class Position(AnyJson):
-    """A number for the platform; a text for a tenant."""
-
-    keywords = {
-        "anyOf": [{"type": "integer", "format": "int64"}, {"type": "string"}],
-        "examples": [1234],
-    }
-
-
 class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
@@ -54,7 +45,6 @@ class Documented(Schema):
         "after": "1234",
         "types": "membership.*,tenant.suspended",
     }
-    descriptions = {}
 
 
 class EventTenantSchema(Documented, AnswerSchema):
@@ -72,9 +62,13 @@ class EventSchema(Documented, AnswerSchema):
     id = Str(description="The event's id; a delivery has it as `webhook-id`.")
     type = Literal(*CATALOGUE, description="What has happened.")
     timestamp = AwareDateTime(description="When it happened (UTC).")
-    position = Position(
+    position = AnyJson(
         description="Where the event is in the feed: a number for platform credentials, which"
-        " grows by one; an opaque text for those of a tenant. Give it as `after`."
+        " grows by one; an opaque text for those of a tenant. Give it as `after`.",
+        metadata={
+            "anyOf": [{"type": "integer", "format": "int64"}, {"type": "string"}],
+            "examples": [1234],
+        },
     )
     tenant_id = Uuid(
         nullable=True, description="Null for an event of the platform, as is `tenant`."
