@@ -15,10 +15,8 @@ class TenantChoiceSchema(Schema):
     """The tenant of a platform credential's request; a tenant's credential has its own."""
 
     tenant_id = Uuid(
-        metadata={
-            "description": "The tenant, for platform credentials. Without it, the tenant of the "
-            "token's organization; 422 `missing` if no tenant has it."
-        }
+        description="The tenant, for platform credentials. Without it, the tenant of the "
+        "token's organization; 422 `missing` if no tenant has it."
     )
 
 

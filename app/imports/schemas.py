@@ -81,4 +81,4 @@ class ImportDetailSchema(ImportSchema):
 class ImportQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of imports."""
 
-    state = Choice(ImportState, metadata={"description": "Only imports in this state."})
+    state = Choice(ImportState, description="Only imports in this state.")

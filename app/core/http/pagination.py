@@ -26,27 +26,21 @@ class PageQuerySchema(Schema):
         ge=1,
         le=MAX_LIMIT,
         load_default=DEFAULT_LIMIT,
-        metadata={
-            "description": "The most rows of a page. It has fewer, and a `next_cursor`, where they "
-            "would take more than 8 MiB; it has at least one."
-        },
+        description="The most rows of a page. It has fewer, and a `next_cursor`, where they "
+        "would take more than 8 MiB; it has at least one.",
     )
     cursor = Str(
-        metadata={
-            "description": "`next_cursor` of the page before, of the same list and order.",
-            "examples": ["AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4vZ1_c"],
-        },
+        description="`next_cursor` of the page before, of the same list and order.",
+        metadata={"examples": ["AAZJq0Z1kEABk28uejt8HZ5PK2qMDR4vZ1_c"]},
     )
     order = Choice(
         ListOrder,
         load_default=ListOrder.OLDEST_FIRST,
-        metadata={"description": "`created_at`: oldest first; `-created_at`: newest first."},
+        description="`created_at`: oldest first; `-created_at`: newest first.",
     )
-    created_after = AwareDateTime(metadata={"description": "Created at this time or later."})
-    created_before = AwareDateTime(metadata={"description": "Created before this time."})
-    updated_after = AwareDateTime(
-        metadata={"description": "Created or last changed at this time or later."}
-    )
+    created_after = AwareDateTime(description="Created at this time or later.")
+    created_before = AwareDateTime(description="Created before this time.")
+    updated_after = AwareDateTime(description="Created or last changed at this time or later.")
 
     def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]
         """The subclass' filters, and the other parameters as ``paging``."""
