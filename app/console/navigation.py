@@ -122,8 +122,7 @@ def navigation() -> list[Link]:
             for name, label, permission in PLATFORM
             if g.session.can(permission)
         ]
-    home = Link("Home", url_for("console.search"), request.endpoint == "console.search")
-    return [home, *tenant_tabs(principal.tenant_id)]
+    return tenant_tabs(principal.tenant_id)
 
 
 def tenant_tabs(tenant_id: object) -> list[Link]:

@@ -188,15 +188,15 @@ class TestEnd:
 
     @pytest.mark.parametrize("table", ["users", "memberships", "tenants"])
     def test_deactivation_and_suspension_end_it_for_ever(self, signed_in, table, tenant):
-        browser = signed_in(create_member(tenant)[0])
-        assert browser.get("/console").status_code == 200
+        browser, page = signed_in(create_member(tenant)[0]), f"/console/tenants/{tenant.id}"
+        assert browser.get(page).status_code == 200
 
         database.execute(f"UPDATE {table} SET is_active = false")
-        refused = browser.get("/console")
+        refused = browser.get(page)
         database.execute(f"UPDATE {table} SET is_active = true")
 
         assert refused.location.startswith("/console/sign-in")
-        assert browser.get("/console").status_code == 303
+        assert browser.get(page).status_code == 303
 
     def test_a_new_role_has_effect_at_once(self, signed_in, tenant):
         user, _, _ = create_member(tenant, "owner")

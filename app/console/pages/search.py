@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-from flask import request, url_for
+from flask import redirect, request, url_for
 
-from app.auth.permissions import Permission
 from app.console.access import current_session
-from app.console.api import call, get, get_tenant, succeeded
+from app.console.api import call, get, succeeded
 from app.console.blueprint import Shown, page, render
 from app.console.pages.common import RECENT, recent_changes
 from app.core.json_text import Json
@@ -39,8 +38,11 @@ PAGES = {
 
 @page("")
 def search() -> Shown:
-    """Show what begins with the words of ``q``; without it, what is new."""
-    query = request.args.get("q", "").strip()
+    """Show what begins with the words of ``q``; without it what is new, or the person's tenant."""
+    query, tenant_id = request.args.get("q", "").strip(), current_session().tenant_id
+    is_fragment = "HX-Request" in request.headers  # the palette's
+    if tenant_id and not query and not is_fragment:
+        return redirect(url_for("console.show_tenant", tenant_id=tenant_id), 303)
     is_too_short = bool(query) and len(query) < SHORTEST
     problem = ""
     found: list[Json] = []
@@ -50,7 +52,6 @@ def search() -> Shown:
             problem = " ".join(entry["msg"] for entry in answer.entries)
         else:
             found = [{**each, "url": _url(each)} for each in succeeded(answer).data]
-    is_fragment = "HX-Request" in request.headers  # the palette's
     return render(
         "results" if is_fragment else "search",
         "Search" if query else "Home",
@@ -63,21 +64,8 @@ def search() -> Shown:
 
 
 def _newest() -> dict[str, Json]:
-    """What is new, in two or three calls of the API."""
-    session, query = current_session(), {"order": "-created_at", "limit": RECENT}
-    tenant_id = session.tenant_id
-    if tenant_id is None:
-        return {
-            "tenants": get("/v1/tenants", **query).data,
-            "changes": recent_changes(tenants=True),
-        }
-    found = {
-        "tenant": get_tenant(tenant_id).data,
-        "members": get("/v1/memberships/tenant", include="user", **query).data,
-    }
-    if session.can(Permission.AUDIT_READ):
-        found["changes"] = recent_changes()
-    return found
+    query = {"order": "-created_at", "limit": RECENT}
+    return {"tenants": get("/v1/tenants", **query).data, "changes": recent_changes(tenants=True)}
 
 
 @page("/work")
@@ -98,14 +86,7 @@ def _work(number: Json) -> dict[str, Json]:
 
 def _url(found: Json) -> str:
     """The page of a result; an empty text for one without a page."""
-    tenant_id = (found["tenant"] or {}).get("id")
-    match found["type"]:
-        case "tenant":
-            return url_for("console.show_tenant", tenant_id=found["id"])
-        case "user":
-            return url_for("console.show_user", tenant_id=tenant_id, user_id=found["id"])
-        case "subscription":
-            return url_for(
-                "console.show_subscription", tenant_id=tenant_id, subscription_id=found["id"]
-            )
-    return ""
+    kind, tenant_id = found["type"], (found["tenant"] or {}).get("id")
+    if kind not in ("tenant", "user", "subscription"):
+        return ""
+    return url_for(f"console.show_{kind}", **{"tenant_id": tenant_id, f"{kind}_id": found["id"]})
