@@ -183,6 +183,13 @@ class Simulated:
     has_metered_prices: ClassVar[bool] = False
     renews_before_failing: ClassVar[bool] = False
     """Whether a failed renewal is first reported as active."""
+    can_be_due_and_cancelled: ClassVar[bool] = True
+    currency: ClassVar[str] = "EUR"
+    """What the API says; empty where it says none."""
+    has_metadata: ClassVar[bool] = True
+    """Whether the API says the tenant of a subscription and of a customer."""
+    signs_time: ClassVar[bool] = True
+    api_path: ClassVar[str] = ""
 
     def __init__(self, *, secret: str, api_key: str = "key", now: datetime = START) -> None:
         self.secret = secret
@@ -333,6 +340,9 @@ class Simulated:
             "cancel_at_period_end": subscription.ends_with_period,
             "withdraw_cancellation": not subscription.ends_with_period,
         }
+        if not self.can_be_due_and_cancelled:
+            unfit["fail"] = subscription.ends_with_period
+            unfit["cancel_at_period_end"] |= subscription.status is Status.PAST_DUE
         return [name for name in found if not unfit.get(name)]
 
     def apply(self, change: str, subscription: Subscription, *, is_told: bool = True) -> None:
@@ -436,7 +446,7 @@ class Simulated:
     def serving(self) -> Iterator[Self]:
         """Answer at :attr:`url` while the block runs."""
         with _Server(self) as server:
-            self.url = f"http://127.0.0.1:{server.server_port}"
+            self.url = f"http://127.0.0.1:{server.server_port}{self.api_path}"
             thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
             thread.start()
             try:
