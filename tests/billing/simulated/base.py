@@ -191,7 +191,10 @@ class Simulated:
     signs_time: ClassVar[bool] = True
     api_path: ClassVar[str] = ""
 
-    def __init__(self, *, secret: str, api_key: str = "key", now: datetime = START) -> None:
+    def __init__(
+        self, *, secret: str = "secret", api_key: str = "key", now: datetime = START, first: int = 1
+    ) -> None:
+        """``first`` is the number of the first id, so that two accounts can have different ids."""
         self.secret = secret
         self.api_key = api_key
         self.now = now
@@ -202,6 +205,7 @@ class Simulated:
         self.in_order: list[Subscription] = []
         self.events: list[Event] = []
         self.url = ""
+        self._first = first
         self._counts: dict[str, int] = {}
         self._closing = threading.Event()
 
@@ -293,7 +297,7 @@ class Simulated:
             at = self._tick()
             subscription = Subscription(
                 id=self.id_of("subscription", number),
-                number=number,
+                number=number - self._first + 1,
                 customer=customer,
                 lines=lines or (Line("basic"),),
                 status=Status.TRIALING if trial else status or Status.ACTIVE,
@@ -433,8 +437,8 @@ class Simulated:
         return self.id_of(kind, self._count(kind))
 
     def _count(self, kind: str) -> int:
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        return self._counts[kind]
+        number = self._counts[kind] = self._counts.get(kind, self._first - 1) + 1
+        return number
 
     def _tick(self) -> datetime:
         self.now += timedelta(milliseconds=1)

@@ -1,5 +1,6 @@
 """The simulated providers write what ours read, in every state that a life leads to."""
 
+import base64
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,27 +11,22 @@ import pytest
 import requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from standardwebhooks.webhooks import Webhook
 
-from app.billing.providers import chargebee, lemonsqueezy, paddle, polar, stripe
+from app.billing.providers import chargebee, lemonsqueezy, polar, stripe
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Snapshot
 from app.inbox.providers.payloads import Document, parse_object
+from app.inbox.signatures.schemes import parse_schemes, verify
 from app.subscriptions.statuses import StatusClass
-from tests.billing.simulated.base import Line, Simulated, Status, Subscription
+from tests.billing.simulated.base import Line, Simulated, Subscription
 from tests.billing.simulated.chargebee import Chargebee
 from tests.billing.simulated.lemonsqueezy import LemonSqueezy
-from tests.billing.simulated.paddle import Paddle
+from tests.billing.simulated.lives import PAIRS, live
 from tests.billing.simulated.polar import Polar
 from tests.billing.simulated.stripe import Stripe
 
 SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
-PAIRS: dict[str, tuple[type[Simulated], BillingProvider]] = {
-    "stripe": (Stripe, stripe.PROVIDER),
-    "paddle": (Paddle, paddle.PROVIDER),
-    "polar": (Polar, polar.PROVIDER),
-    "chargebee": (Chargebee, chargebee.PROVIDER),
-    "lemonsqueezy": (LemonSqueezy, lemonsqueezy.PROVIDER),
-}
 Pair = tuple[Simulated, BillingProvider]
 
 
@@ -109,37 +105,6 @@ def near(one: Any, other: Any) -> bool:
     return bool(one == other or abs(one - other) < timedelta(seconds=1))
 
 
-def draw_lines(data: st.DataObject, account: Simulated) -> list[Line]:
-    quantities = st.integers(0, 50) | (st.none() if account.has_metered_prices else st.just(1))
-    number = data.draw(st.sampled_from(range(1, account.most_lines + 1)))
-    return [Line(f"p{place}", data.draw(quantities), 100 * place) for place in range(number)]
-
-
-def live(data: st.DataObject, account: Simulated) -> Subscription:
-    """A random life."""
-    starts = [status for status in (Status.INCOMPLETE, Status.ACTIVE) if status in account.statuses]
-    trial = data.draw(st.none() | st.just(timedelta(days=14)))
-    subscription = account.create(
-        *draw_lines(data, account),
-        tenant=data.draw(st.sampled_from(["", "acme"])),
-        trial=trial,
-        status=data.draw(st.sampled_from(starts)),
-    )
-    for _ in range(data.draw(st.integers(0, 8))):
-        subscription.customer.declines = data.draw(st.booleans())
-        changes = [*account.possible(subscription), "advance", "change"]
-        match data.draw(st.sampled_from(changes)):
-            case "advance":
-                account.advance(timedelta(days=data.draw(st.sampled_from([0, 1, 15, 40]))))
-            case "change" if not subscription.has_ended:
-                account.change(subscription, *draw_lines(data, account))
-            case "change":
-                pass
-            case change:
-                account.apply(change, subscription)
-    return subscription
-
-
 class TestLives:
     @settings(max_examples=60, deadline=None)
     @given(st.data())
@@ -147,7 +112,7 @@ class TestLives:
     def test_are_read_as_they_are_lived(self, name: str, data: st.DataObject) -> None:
         simulated, provider = PAIRS[name]
         with simulated(secret=SECRET).serving() as account:
-            subscription = live(data, account)
+            *_, subscription = live(data, account, tenant=data.draw(st.sampled_from(["", "acme"])))
 
             found = read(account, provider, subscription.id)
 
@@ -321,6 +286,25 @@ class TestApi:
 
 
 class TestSignatures:
+    def test_of_stripe_are_believed(self) -> None:
+        account = Stripe(secret=SECRET)
+        account.create()
+        event = account.take()[-1]
+
+        headers = account.headers(event, 1793520000).items()
+
+        verify(parse_schemes(f"stripe:{SECRET}"), headers, event.body, 1793520000)
+
+    def test_of_polar_are_believed_by_the_official_library(self) -> None:
+        account = Polar(secret=SECRET)
+        account.create()
+        event = account.take()[-1]
+
+        headers = account.headers(event)
+
+        assert headers["webhook-id"] == event.id
+        Webhook(base64.b64encode(SECRET.encode()).decode()).verify(event.body, headers)
+
     def test_of_two_attempts_differ_and_their_body_does_not(self, pair: Pair) -> None:
         account, _ = pair
         account.create()
