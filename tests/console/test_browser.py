@@ -487,6 +487,20 @@ class TestScripts:
         page.wait_for_selector("#rows .badge >> text=succeeded")
         expect(page.locator("#follow")).to_be_empty()
 
+    def test_the_progress_of_an_import_moves(self, visit, world):
+        browser = visit()
+        page = browser.page
+        database.execute("UPDATE imports SET state = 'running', lines_done = 1, finished_at = NULL")
+        browser.open(f"/console/imports/{world['import_id']}")
+        page.wait_for_selector("text=1 of 4")
+
+        database.execute("UPDATE imports SET lines_done = 3")
+        page.wait_for_selector("text=3 of 4")
+        database.execute("UPDATE imports SET state = 'completed', finished_at = now()")
+
+        page.wait_for_selector("#import .badge >> text=completed")
+        expect(page.locator("#follow")).to_be_empty()
+
     def test_another_site_cannot_frame_the_console(self, chromium, base_url):
         page = chromium.new_page()
         page.goto(base_url.replace("127.0.0.1", "localhost") + "/healthz")

@@ -143,7 +143,7 @@
     const menu = document.createElement("select");
     const orders = heads.flatMap((head) => [[head, "ascending", "↑"], [head, "descending", "↓"]]);
     const sorted = orders.findIndex(([head, order]) => head.ariaSort === order);
-    if (sorted < 0) menu.add(new Option("", -1));
+    if (sorted < 0) menu.add(new Option("as listed", -1));
     orders.forEach(([head, , arrow], place) => menu.add(new Option(`${head.textContent} ${arrow}`, place, false, place === sorted)));
     menu.addEventListener("change", () => { if (menu.value >= 0) sortBy(...orders[menu.value]); });
     label.append(menu);
