@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -39,6 +40,9 @@ from tests.document import operation_of
 from tests.inbox.sending import Sender
 
 IN_A_BROWSER = "tests/console/test_browser.py"
+# The many processes of the tests read what the first of them has compiled.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 prepared.THRESHOLD = 2  # each statement is tested both ways: in full, and prepared
 signals.PAUSE = 0  # no test waits for the signals of another
 # Races need more connections than a server process has.
@@ -61,8 +65,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)  # xdist may be switched off
 def pytest_xdist_auto_num_workers() -> int:
-    """One test process more than cores, as many tests wait for processes that they started."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two test processes more than cores, as many tests wait for processes that they started."""
+    return len(os.sched_getaffinity(0)) + 2
 
 
 @pytest.fixture(scope="session")
