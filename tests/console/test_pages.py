@@ -66,11 +66,16 @@ def calls(app):
 
 
 class TestEveryPage:
-    def test_is_shown_to_a_superadmin(self, app, world, browser):
-        statuses = {path: browser.get(path).status_code for path in addresses(app, world)}
+    def test_is_shown_to_a_superadmin_and_small(self, app, world, browser):
+        packed = {"Accept-Encoding": "gzip"}
 
-        assert {path: each for path, each in statuses.items() if each != 200} == {}
-        assert len(statuses) > 40
+        pages = {path: browser.get(path, headers=packed) for path in addresses(app, world)}
+        largest = max(len(page.data) for page in pages.values())
+
+        assert [path for path, page in pages.items() if page.status_code != 200] == []
+        assert len(pages) > 40
+        assert largest < 20_000
+        assert largest + sum(len(get_asset(name).compressed) for name in NAMES) < 60_000
 
     @pytest.mark.parametrize("role", ["owner", "admin", "billing", "member", "viewer"])
     def test_in_a_menu_is_shown_to_the_role(self, signed_in, tenant, world, role):
@@ -106,15 +111,6 @@ class TestEveryPage:
 
         assert browser.get(f"/console/tenants/{world['tenant_id']}").status_code == 200
 
-    def test_is_small(self, app, world, browser):
-        packed = {"Accept-Encoding": "gzip"}
-
-        pages = [len(browser.get(path, headers=packed).data) for path in addresses(app, world)]
-        files = sum(len(get_asset(name).compressed) for name in NAMES)
-
-        assert max(pages) < 20_000
-        assert files + max(pages) < 60_000
-
 
 class TestWhatWasTyped:
     def test_in_a_notice_is_text(self, signed_in, tenant):
@@ -148,9 +144,7 @@ class TestGarbage:
         form_before form_expected text id to department org_id next token
     """
 
-    @pytest.mark.parametrize(
-        "text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 20_000, "9" * 5000]
-    )
+    @pytest.mark.parametrize("text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 2_000, "9" * 5000])
     def test_in_forms_is_never_an_error_of_the_server(self, app, world, text, browser):
         data = dict.fromkeys(self.NAMES.split(), text)
 
