@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from flask import Flask
@@ -12,8 +12,6 @@ from tests.hostile.document import Document
 from tests.hostile.installation import Installation, installation
 from tests.hostile.tally import Tally
 from tests.hostile.world import World, create_world
-
-FIGURE = "figure"
 
 
 @pytest.fixture(scope="session")
@@ -35,26 +33,8 @@ def world(app: Flask, document: Document) -> World:
 
 
 @pytest.fixture
-def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Show a line at the end of the run: what a proof has counted."""
-    name = request.node.name.removeprefix("test_").replace("_", " ")
-    return lambda text: request.node.user_properties.append((FIGURE, f"{name}: {text}"))
-
-
-@pytest.fixture
-def tally(figure: Callable[[str], None]) -> Iterator[Tally]:
-    counted = Tally()
-    yield counted
-    figure(f"{counted.sent} requests, {len(counted.faults)} faults")
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", "") == "teardown":
-                for name, value in report.user_properties:
-                    if name == FIGURE:
-                        terminalreporter.write_line(value)
+def tally() -> Tally:
+    return Tally()
 
 
 @pytest.fixture

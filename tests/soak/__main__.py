@@ -5,13 +5,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.soak import connections, engines, fuzzing, isolation
+from tests.soak import connections, fuzzing, isolation
 from tests.soak.verdict import Verdict
 
 PARTS: dict[str, tuple[Callable[[float], Verdict], float]] = {  # with the seconds that it may take
     "schemathesis": (fuzzing.prove, 300),
     "isolation": (isolation.prove, 190),
-    "engines": (engines.prove, 110),
     "connections": (connections.prove, 200),
 }
 

@@ -1,4 +1,7 @@
-"""Engines that restart, freeze, are full or away, under load through a real gunicorn."""
+"""Through a real gunicorn: engines that restart, freeze, are full or away, then every operation as
+every kind of caller, tenants beside one another, and the largest bodies. ``tests.soak`` does some of it
+for longer.
+"""
 
 import http.client
 import json
@@ -10,6 +13,9 @@ import pytest
 import redis as redis_client
 
 from app.dev.engines.instance import APPLICATION_ROLE
+from tests.hostile import isolation, sizes
+from tests.hostile.document import Document
+from tests.hostile.fuzzing import fuzz
 from tests.hostile.installation import (
     REDIS_TIMEOUT,
     STATEMENT_TIMEOUT,
@@ -19,10 +25,13 @@ from tests.hostile.installation import (
     bound,
 )
 from tests.hostile.load import Kind, Outcomes, load, seeded
+from tests.hostile.world import create_world
 
 CUT_AFTER = STATEMENT_TIMEOUT + 2 + 0.5  # the limit, its grace, and the watchdog's round
 CONNECT = 2
 SLACK = 2.0  # for a machine that is busy
+UNLIKE = ("owner", "viewer", "tenant key", "platform key", "superadmin")
+"""The callers whose answers differ most; ``tests.soak`` asks as all of them."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +41,7 @@ def kinds(app, service: Installation) -> list[Kind]:
 
 
 @pytest.fixture
-def amid(service: Installation, kinds: list[Kind], figure) -> Callable:
+def amid(service: Installation, kinds: list[Kind]) -> Callable:
     """``with amid() as outcomes``: requests run while the block does, and none is answered oddly."""
 
     @contextmanager
@@ -40,7 +49,6 @@ def amid(service: Installation, kinds: list[Kind], figure) -> Callable:
         with load(service.port, kinds) as outcomes:
             time.sleep(0.5)
             yield outcomes
-        figure(str(outcomes))
         assert outcomes.strange == []
 
     return under_load
@@ -214,3 +222,58 @@ def terminate_all(cursor) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s",
         [APPLICATION_ROLE],
     )
+
+
+class TestEveryOperation:
+    @pytest.fixture
+    def fuzzed(self, app, service, document):
+        with bound(service.app):
+            return create_world(service.app, document)
+
+    @pytest.mark.parametrize("caller", UNLIKE)
+    def test_answers_as_documented(self, service, document, fuzzed, caller):
+        findings = fuzz(
+            service.port,
+            document,
+            fuzzed.credentials[caller],
+            fuzzed.ids,
+            examples=3,
+            seed=7,
+            phases=("examples", "fuzzing"),
+            operation_ids=share(document, caller),
+        )
+
+        assert findings.faults == {}
+        assert findings.errors == []
+        assert findings.cases > 50
+        assert findings.statuses[401] < findings.cases / 2
+        assert not any(status >= 500 for status in findings.statuses)
+
+
+def share(document: Document, caller: str) -> list[str]:
+    """A quarter of the operations; the next callers have the others."""
+    names = [operation.about["operationId"] for operation in document.operations]
+    return names[UNLIKE.index(caller) % 4 :: 4]
+
+
+class TestIsolation:
+    def test_holds_amid_errors_time_outs_and_aborts(self, app, service):
+        with bound(service.app):
+            report = isolation.prove(service, requests=1000, tenants=12)
+
+        assert report.foreign == []
+        assert report.strange == []
+        assert report.requests >= 1000
+        assert report.marks_seen > 1000
+        assert report.answers[503] > 0
+        assert report.aborted > 20
+
+
+class TestSizes:
+    def test_of_answers_and_memory_stay_small_whatever_is_sent(self, service, document):
+        with bound(service.app):
+            sent = sizes.send_wrong_bodies(service, document)
+
+        assert sent.faults == []
+        assert sent.requests >= 60
+        assert sent.growth < sizes.MAX_GROWTH
