@@ -1,25 +1,15 @@
-"""/metrics of several servers and a worker that have the same PROMETHEUS_MULTIPROC_DIR."""
+"""/metrics of several servers that have the same PROMETHEUS_MULTIPROC_DIR."""
 
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
-from app.core.jobs.queues import JOBS
-from tests.database import query
 from tests.operations.test_metrics import samples
-from tests.running.serving import HOST, PROJECT, answers, wait_until, web_server
+from tests.running.serving import HOST, answers, wait_until, web_server
 
-OPEN = ("db_pool_connections", ("state", "open"))
 COUNTED = ("http_requests_total", ("method", "GET"), ("route", "/v1/users"), ("status", "401"))
-CONNECTIONS = """
-SELECT count(*) FROM pg_stat_activity
-WHERE usename = current_user AND datname = current_database()
-"""
 
 
 @pytest.fixture
@@ -31,25 +21,7 @@ def scrape(port: int) -> dict[tuple, float]:
     return samples(httpx.get(f"http://{HOST}:{port}/metrics").text)
 
 
-def run_jobs(app, environ: Mapping[str, str], number: int) -> None:
-    """Run so many jobs, each in a process that RQ forks and that does not close its connection."""
-    with app.app_context():
-        for _ in range(number):
-            JOBS["app.operations.jobs.forget_idempotency_keys"].push()
-    command = [sys.executable, "-m", "flask", "--app", "wsgi", "jobs", "worker", "--burst"]
-    subprocess.run(command, cwd=PROJECT, env=environ, check=True, capture_output=True, timeout=60)
-
-
 class TestSharedFolder:
-    def test_counts_no_connection_of_a_job_or_a_process_that_has_ended(self, app, shared, tmp_path):
-        with web_server(shared, tmp_path) as (port, process):
-            run_jobs(app, shared, 2)
-            process.kill()
-        with web_server(shared, tmp_path) as (port, _):
-            run_jobs(app, shared, 2)
-            # PostgreSQL may take a moment to notice that a job's process has ended.
-            wait_until(lambda: 0 < scrape(port)[OPEN] == query(CONNECTIONS)[0].count)
-
     def test_keeps_the_counters_of_a_server_when_another_one_starts_and_ends(
         self, app, shared, tmp_path
     ):

@@ -21,19 +21,20 @@ DRAFTS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def server(app, environment, tmp_path_factory):
+    with web_server(environment, tmp_path_factory.mktemp("web"), workers=1) as running:
+        yield running
+
+
 @pytest.fixture
-def token(app):
+def token(server):
+    """A connection's, with which the process has loaded SCIM's models: these clients wait only 5 s."""
     tenant = create_tenant()
     create_member(tenant, role="owner")
-    return create_connection(tenant)[1]
-
-
-@pytest.fixture
-def server(environment, token, tmp_path):
-    """A service whose process has loaded SCIM's models; other people's clients wait only 5 s."""
-    with web_server(environment, tmp_path, workers=1) as running:
-        assert answers(running[0], f"{BASE}/Users", {"Authorization": f"Bearer {token}"}) == 200
-        yield running
+    _, token = create_connection(tenant)
+    assert answers(server[0], f"{BASE}/Users", {"Authorization": f"Bearer {token}"}) == 200
+    return token
 
 
 def run(program, *words):
