@@ -46,7 +46,7 @@ def private_engines(**settings: str) -> Iterator[PrivateEngines]:
     engines = Engines.of(Instance.at(folder))
     try:
         engines.start()
-        app = create_app(environment)
+        app = create_app({**environment, "LOG_LEVEL": "WARNING"})  # the level of this process
         with app.app_context():
             flask_migrate.upgrade()
         with factories.bound(app):

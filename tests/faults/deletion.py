@@ -34,9 +34,6 @@ class Report:
     kills: int = 0
     rows: int = 0
 
-    def __str__(self) -> str:
-        return f"{self.kills} kills: {self.rows} rows deleted, each counted once"
-
 
 def prove(
     app: Flask, environment: Mapping[str, str], *, kills: int = 20, users: int = 50_000

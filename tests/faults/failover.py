@@ -53,16 +53,6 @@ class Report:
     longest_without: float = 0.0  # seconds from a kill to the next success
     seconds: float = 0.0
 
-    def __str__(self) -> str:
-        ways = " and ".join(f"{number} {way}" for way, number in self.rejoined.items())
-        return (
-            f"{self.kills} kills of the primary ({ways} afterwards): {self.changes} changes and"
-            f" {self.receipts} receipts acknowledged, each on the new primary exactly once;"
-            f" {self.delivered} events delivered; {self.refused} requests answered 503, the last"
-            f" {self.longest_refusing:.2f} s after a promotion; at most {self.longest_without:.2f} s"
-            f" from a kill to the next success; {self.seconds:.0f} s"
-        )
-
 
 def prove(
     app: Flask,
@@ -103,7 +93,7 @@ def _prove(
         "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
         "LOG_LEVEL": "ERROR",
     }
-    app = create_app(environment)
+    app = create_app({**environment, "LOG_LEVEL": "WARNING"})  # the level of this process
     with app.app_context():
         flask_migrate.upgrade()
     with factories.bound(app):

@@ -35,12 +35,6 @@ class Report:
     faults: int = 0
     seconds: float = 0.0
 
-    def __str__(self) -> str:
-        return (
-            f"{self.kills} kills in {self.seconds:.0f} s; {self.users} users with memberships of two"
-            f" equal imports created once and changed once, {self.faults} faults reported"
-        )
-
 
 def prove(
     app: Flask, environment: Mapping[str, str], *, kills: int = 30, users: int = 20_000

@@ -47,14 +47,6 @@ class Report:
     refused: list[Any] = field(default_factory=list)
     seconds: float = 0.0
 
-    def __str__(self) -> str:
-        killed = ", ".join(f"{number} {whom}" for whom, number in self.kills.items())
-        return (
-            f"{sum(self.kills.values())} kills ({killed}) in {self.seconds:.0f} s,"
-            f" {self.patches} patches, {self.toggles} archives and restores:"
-            f" {self.rows} index rows, {self.wrong} wrong"
-        )
-
 
 def prove(
     app: Flask, environment: Mapping[str, str], *, kills: int = 20, users: int = 20_000

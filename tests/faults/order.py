@@ -19,12 +19,6 @@ class Report:
     events: int = 0
     seconds: float = 0
 
-    def __str__(self) -> str:
-        return (
-            f"{self.providers} providers, {self.orders} orders, {self.events} events:"
-            f" one final state each, {self.seconds:.0f} s"
-        )
-
 
 def prove(app: Flask, environment: Mapping[str, str], *, orders: int = 200) -> Report:
     """Deliver and compare; AssertionError where an order ends otherwise."""

@@ -73,17 +73,6 @@ class Report:
     sent: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def __str__(self) -> str:
-        kills = ", ".join(f"{number} × {name}" for name, number in sorted(self.kills.items()))
-        return (
-            f"{self.kills.total()} kills ({kills}): {self.changes} changes and {self.receipts}"
-            f" receipts had their effect exactly once, with {self.unknown} requests cut off and"
-            f" {self.refused} answered 503; {self.delivered} deliveries, {self.repeated} of them"
-            f" again; {self.consumed} units used of as many; of a limit of {RATE} requests in"
-            f" {WINDOW} s at most {max(self.admitted.values())} were admitted, of"
-            f" {max(self.sent.values())} sent; {self.seconds:.0f} s"
-        )
-
 
 def prove(
     app: Flask, environment: Mapping[str, str], *, seconds: float = 120, sweeping: bool = True

@@ -42,16 +42,6 @@ class Report:
     stale: list[Any] = field(default_factory=list)
     seconds: float = 0.0
 
-    def __str__(self) -> str:
-        faults = ", ".join(f"{number} {name}" for name, number in sorted(self.faults.items()))
-        servers = ", ".join(f"{number} {name}" for name, number in sorted(self.answered_by.items()))
-        return (
-            f"{self.reads} reads ({self.with_token} with a token; answered by: {servers}) and"
-            f" {self.changes} changes in {self.seconds:.0f} s, amid {faults}:"
-            f" {len(self.failed)} failed, {len(self.stale)} stale, the slowest took"
-            f" {self.slowest:.1f} s"
-        )
-
 
 def prove(
     _app: Flask, environment: Mapping[str, str], *, reads: int = 50_000, readers: int = 4

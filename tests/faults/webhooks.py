@@ -36,14 +36,6 @@ class Report:
     redis_outages: int = 0
     seconds: float = 0
 
-    def __str__(self) -> str:
-        return (
-            f"{self.accepted} events acknowledged to two clients and applied exactly once,"
-            f" {self.refused} answers 503; {self.kills} kills of the worker,"
-            f" {self.postgres_restarts} restarts of PostgreSQL, {self.redis_outages} outages of"
-            f" Redis, {self.seconds:.0f} s"
-        )
-
 
 def prove(
     app: Flask,
