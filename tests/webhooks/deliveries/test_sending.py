@@ -371,7 +371,7 @@ class TestIsolation:
                 assert dead.received == []
 
     def test_slow_receivers_of_two_tenants_delay_no_third_tenant(self, app, api, hook):
-        with receiver(delay=3) as slow:
+        with receiver(delay=2) as slow:
             for tenant in (create_tenant(), create_tenant()):
                 for _ in range(20):
                     create_endpoint(api, url=slow.url, types=["user.*"], tenant_id=str(tenant.id))
@@ -382,11 +382,11 @@ class TestIsolation:
 
             with sender(app):
                 wait_until(lambda: slow.at_once >= 50)
-                for count in range(1, 9):
+                for count in range(1, 7):
                     change(api, third)
                     wait_until(lambda count=count: len(hook.received) >= count, seconds=1.5)
                     time.sleep(0.4)
-                assert slow.at_once >= 45  # they go on
+                wait_until(lambda: slow.at_once >= 45)  # they go on
 
     def test_one_tenants_endpoints_get_at_most_half_of_what_a_sender_makes(self, app, api, hook):
         tenant = create_tenant()
