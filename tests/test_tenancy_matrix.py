@@ -279,6 +279,21 @@ class TestOtherTenants:
             assert answer.status_code == 200, one.name
             assert not any(name in answer.text for name in foreign), one.name
 
+    def test_the_platform_lists_every_tenant_or_one(self, api, world, guarded):
+        ids = [tenant["tenant_id"] for tenant in world["tenants"]]
+        counted = 0
+        for one in guarded:
+            if one.is_change or one.names_a_row or not one.takes_a_tenant:
+                continue
+            token = world["platform_token"]
+            every, first = send(api, one, token).text, send(api, one, token, tenant_id=ids[0]).text
+            if all(f'"tenant_id":"{name}"' in every for name in ids):
+                assert f'"tenant_id":"{ids[0]}"' in first, one.name
+                assert f'"tenant_id":"{ids[1]}"' not in first, one.name
+                counted += 1
+
+        assert counted > 5
+
 
 def create_connections_in(tenant: dict) -> None:
     """SCIM connections: the request that deletes one leaves others."""

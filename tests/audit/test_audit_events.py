@@ -96,22 +96,6 @@ class TestListEvents:
         assert names(updated_after=moments[2]) == ["third"]
         assert names(created_after=moments[2], updated_after=moments[0]) == ["third"]
 
-    def test_shows_a_tenant_its_own_trail_only(self, api):
-        tenant, other = create_tenant(), create_tenant()
-        _, _, token = create_member(tenant, role="admin")
-        for of in (tenant, other, None):
-            write_event(of)
-
-        own = api.get(PATH, token=token).get_json()["data"]
-        others = api.get(f"{PATH}?tenant_id={other.id}", token=token).get_json()["data"]
-        every = api.get(PATH, token=platform_token()).get_json()["data"]
-        one = api.get(f"{PATH}?tenant_id={other.id}", token=platform_token()).get_json()["data"]
-
-        assert [event["tenant_id"] for event in own] == [str(tenant.id)]
-        assert others == []
-        assert [event["tenant_id"] for event in every] == [str(tenant.id), str(other.id), None]
-        assert [event["tenant_id"] for event in one] == [str(other.id)]
-
 
 class TestAppendOnly:
     @pytest.mark.parametrize(

@@ -153,17 +153,6 @@ class TestRightsOfConnections:
         return api.request(method, url, token=credential, json=body)
 
 
-class TestChange:
-    def test_records_what_differs(self, api, token):
-        created = made(api, token)
-
-        answer = api.patch(f"{PATH}/{created['id']}", token=token, json={"name": "New"})
-
-        event = row(AuditEvent, action="scim_connection.updated")
-        assert answer.get_json()["data"]["name"] == "New"
-        assert (event.before, event.after) == ({"name": "Okta"}, {"name": "New"})
-
-
 class TestRotate:
     def rotate(self, api, token, connection, **body):
         path = f"{PATH}/{connection['id']}/rotate"

@@ -213,18 +213,6 @@ class TestUpdateOverride:
         assert faults(update(api, override, {"flag_value": 1})) == [("value_error", "flag_value")]
 
 
-class TestDeleteOverride:
-    def test_takes_it_away(self, api):
-        preset, tenant = create_preset(beta=False), create_tenant()
-        override = create_override(tenant, preset, "beta", True)
-
-        answer = api.delete(f"{URL}/{override.id}", token=platform_token())
-
-        assert (answer.status_code, answer.data) == (204, b"")
-        assert api.get(f"{URL}/{override.id}", token=platform_token()).status_code == 404
-        assert audit_actions(tenant) == ["override.deleted"]
-
-
 def save_locked_preset():
     return save(PlanPreset, name="free", flags=[preset_flag("seats", 5, is_locked=True)])
 

@@ -214,14 +214,6 @@ class TestBulk:
 
         assert len(answer.get_json()["Operations"]) == 1
 
-    def test_has_at_most_100_operations(self, directory):
-        operations = [self.user(f"u{number}") for number in range(101)]
-
-        answer = directory.bulk(*operations)
-
-        assert answer.status_code == 413
-        assert directory.bulk(*operations[:100]).status_code == 200
-
     def test_of_a_suspended_tenant_only_ends_people(self, directory, tenant, ada):
         execute("UPDATE tenants SET is_active = false WHERE id = :id", id=tenant.id)
 

@@ -10,7 +10,7 @@ from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.tenants.models import DeletedOrganization, DeletionStage, Tenant, TenantDeletion
 from tests import database
-from tests.factories import create_api_key, create_tenant, platform_token, save
+from tests.factories import create_tenant, platform_token, save
 from tests.inbox.sending import Sender
 
 GRACE = timedelta(days=30)
@@ -90,17 +90,6 @@ class TestWhileADeletionWaits:
 
         assert (activated.status_code, activated.get_json()["code"]) == (409, "tenant_deleting")
         assert suspended.status_code == 200
-
-    def test_the_tenant_can_be_read_and_its_keys_are_refused(self, api, token, tenant):
-        key = create_api_key(tenant, ["users:read"])
-        ask(api, tenant, token)
-
-        read = api.get(f"/v1/tenants/{tenant.id}", token=token)
-        refused = api.get("/v1/users", token=key)
-
-        assert read.status_code == 200
-        assert "deletes_at" not in read.get_json()["data"]
-        assert (refused.status_code, refused.get_json()["code"]) == (403, "tenant_suspended")
 
     def test_identity_events_change_it_but_do_not_activate_it(
         self, app, api, token, tenant, monkeypatch

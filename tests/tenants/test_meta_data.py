@@ -39,21 +39,6 @@ class TestGetMetaData:
 
 
 class TestPatchMetaData:
-    def test_merges_and_leaves_other_keys_alone(self, api, path, admin, patch):
-        answer = patch({"segment": None, "deep": {"b": 2.0}, "new": [None]})
-
-        merged = {"deep": {"a": 1, "b": 2.0}, "new": [None]}
-        assert answer.get_json()["data"]["meta_data"] == merged
-        assert answer.headers["ETag"] == '"2"'
-        assert api.get(path, token=admin).get_json() == answer.get_json()
-
-    def test_fifty_clients_patching_different_keys_lose_nothing(self, api, path, admin, patch):
-        answers = at_once([partial(patch, {f"k{n}": n}) for n in range(50)])
-
-        stored = api.get(path, token=admin).get_json()["data"]["meta_data"]
-        assert [answer.status_code for answer in answers] == [200] * 50
-        assert {f"k{n}": n for n in range(50)}.items() <= stored.items()
-
     def test_is_checked_by_the_tenants_own_fields(self, tenant, patch):
         create_field(tenant, entity_type="tenant", field_key="size", field_type="integer")
         create_field(tenant, entity_type="tenant", field_key="segment", is_required=True)

@@ -69,18 +69,6 @@ class TestPatchMetaData:
         assert too_large.status_code == 422
         assert smaller.status_code == 200
 
-    def test_leaves_one_audit_row_with_before_and_after(self, api, tenant, admin):
-        user = create_user(tenant, meta_data={"a": 1})
-
-        patch(api, user, admin, {"a": None, "b": 2}, headers={"X-Request-Id": "req-1"})
-
-        (event,) = api.get("/v1/audit-events", token=admin).get_json()["data"]
-        assert event["action"] == "user.meta_data_patched"
-        assert (event["target_type"], event["target_id"]) == ("user", str(user.id))
-        assert event["before"] == {"meta_data": {"a": 1}}
-        assert event["after"] == {"meta_data": {"b": 2}}
-        assert event["request_id"] == "req-1"
-
 
 class TestConcurrentPatches:
     def test_fifty_clients_patching_different_keys_lose_nothing(self, api, tenant, admin):

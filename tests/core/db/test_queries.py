@@ -9,11 +9,9 @@ from app.core.db import tenancy
 from app.core.db.queries import (
     Change,
     get_row,
-    lock_row,
     update_row,
 )
 from app.core.db.retries import run
-from app.core.db.transactions import RowChanged, transaction
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests.factories import create_tenant, create_user
@@ -49,22 +47,6 @@ class TestUpdate:
         assert changed.updated_at > tenant.updated_at
         assert changed == as_platform(lambda: get_row(Tenant, tenant.id))
         assert tenant.name == "Before"
-
-    def test_of_a_row_that_changed_meanwhile_runs_again(self, tenant):
-        as_platform(lambda: update_row(Tenant, tenant, {"name": "Meanwhile"}))
-        with transaction():
-            tenancy.enter(tenancy.PLATFORM)
-            with pytest.raises(RowChanged):
-                update_row(Tenant, tenant, {"name": "After"})
-        rows = iter([tenant])
-
-        def work():
-            row = next(rows, None) or lock_row(Tenant, tenant.id)
-            return update_row(Tenant, row, {"name": "After"})
-
-        changed, change = as_platform(work)
-
-        assert (changed.version, change.before) == (3, {"name": "Meanwhile"})
 
     def test_gives_the_row_as_it_is_stored(self, tenant):
         user = create_user(tenant)
