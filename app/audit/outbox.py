@@ -50,10 +50,9 @@ def types_of(pattern: str) -> list[str]:
 
 
 INTERNAL = {
-    "billing_customer.created": "It is a setting; the subscriptions that follow have events.",
-    "billing_customer.deleted": "The same.",
-    "billing_customer.updated": "The same.",
     "audit_events.dropped": "The trail became shorter; no resource has changed.",
+    "billing_customer.deleted": "It is a setting; the subscriptions that follow have events.",
+    "billing_customer.mapped": "The same.",
     "console.link_created": "It is a way to sign in; what the person changes has events of its own.",
     "import.completed": "What an import changes has events of its own.",
     "import.created": "The same.",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from sqlalchemy import bindparam
+from sqlalchemy.dialects.postgresql import insert
+
 from app.audit import service as audit
 from app.billing.models import BillingCustomer
 from app.core.actors import Actor
@@ -11,15 +14,23 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.writes import insert_row
+from app.core.db.writes import with_defaults
 from app.core.errors import Invalid, NotFound, value_error
 from app.inbox.service import release
 from app.tenants.models import Tenant
 
 FIELDS = ("provider", "customer_id", "is_manual")
-LOCK = Statement(
-    "billing_customers.lock_key",
-    "SELECT pg_advisory_xact_lock(hashtextextended(concat('customer ', CAST(:key AS text)), 0))",
+_table = BillingCustomer.__table__
+_row = insert(_table).values({c.name: bindparam(c.name, type_=c.type) for c in _table.columns})
+SAVE = Statement(
+    "billing_customers.save",
+    _row.on_conflict_do_update(
+        index_elements=["provider", "customer_id"],
+        set_={
+            **{name: _row.excluded[name] for name in ("tenant_id", "is_manual", "updated_at")},
+            "version": BillingCustomer.version + 1,
+        },
+    ).returning(*_table.columns),
 )
 # Each event of a customer contains the id. A job finds those that write it otherwise.
 FIND_WAITING = Statement(
@@ -42,62 +53,39 @@ def find(provider: str, customer_id: str) -> BillingCustomer | None:
 
 
 def set_tenant(
-    provider: str, customer_id: str, tenant_id: UUID, *, actor: Actor
+    provider: str, customer_id: str, tenant_id: UUID, *, is_manual: bool = True, actor: Actor
 ) -> BillingCustomer:
     """Map a customer to a tenant, and apply its waiting events; Invalid for an unknown tenant."""
     if queries.find_row(Tenant, id=tenant_id) is None:
         reason = "there is no such tenant"
         raise Invalid(value_error(["body", "tenant_id"], reason, str(tenant_id)))
-    found = _put(provider, customer_id, tenant_id, is_manual=True, actor=actor)
-    _release(provider, customer_id)
-    return found
+    known = find(provider, customer_id)
+    values = {"tenant_id": tenant_id, "is_manual": is_manual}
+    change = Change({}, values) if known is None else queries.difference(known, values)
+    if known is not None and change is None:
+        return known
+    place = {"provider": provider, "customer_id": customer_id}
+    row: BillingCustomer = SAVE.one(**with_defaults(_table, {**place, **values}))
+    audit.record("billing_customer.mapped", row, change or Change({}, values), actor=actor)
+    release(FIND_WAITING.scalars(**place))
+    return row
 
 
 def note(provider: str, customer_id: str, tenant_id: UUID | None, *, actor: Actor) -> None:
     """Remember what the customer's metadata says; None: that it names no tenant."""
-    if tenant_id is None:
-        known = find(provider, customer_id)
-        if known is not None and not known.is_manual:
-            _delete(known, actor=actor)
-        return
-    _put(provider, customer_id, tenant_id, is_manual=False, actor=actor)
-    _release(provider, customer_id)
+    known = find(provider, customer_id)
+    if tenant_id is not None:
+        set_tenant(provider, customer_id, tenant_id, is_manual=False, actor=actor)
+    elif known is not None and not known.is_manual:
+        delete(provider, customer_id, actor=actor)
 
 
 def delete(provider: str, customer_id: str, *, actor: Actor) -> None:
     """Delete the mapping of a customer; its known subscriptions stay. Raises NotFound."""
-    LOCK.execute(key=f"{provider} {customer_id}")
     known = find(provider, customer_id)
     if known is None:
         raise NotFound.of(BillingCustomer)
     queries.check_precondition(known)
-    _delete(known, actor=actor)
-
-
-def _release(provider: str, customer_id: str) -> None:
-    release(FIND_WAITING.scalars(provider=provider, customer_id=customer_id))
-
-
-def _put(
-    provider: str, customer_id: str, tenant_id: UUID, *, is_manual: bool, actor: Actor
-) -> BillingCustomer:
-    """Write the customer's only row. One of another tenant is replaced: its key begins with that."""
-    LOCK.execute(key=f"{provider} {customer_id}")
-    known = find(provider, customer_id)
-    if known is not None and known.tenant_id == tenant_id:
-        row, change = queries.update_row(BillingCustomer, known, {"is_manual": is_manual})
-        if change is not None:
-            audit.record("billing_customer.updated", row, change, actor=actor)
-        return row
-    if known is not None:
-        _delete(known, actor=actor)
-    place = {"tenant_id": tenant_id, "provider": provider, "customer_id": customer_id}
-    row = insert_row(BillingCustomer, {**place, "is_manual": is_manual})
-    audit.record_creation("billing_customer.created", row, actor=actor)
-    return row
-
-
-def _delete(row: BillingCustomer, *, actor: Actor) -> None:
-    before = Change({name: getattr(row, name) for name in FIELDS}, {})
-    audit.record("billing_customer.deleted", row, before, actor=actor)
-    queries.delete_row(BillingCustomer, row)
+    before = Change({name: getattr(known, name) for name in FIELDS}, {})
+    audit.record("billing_customer.deleted", known, before, actor=actor)
+    queries.delete_row(BillingCustomer, known)

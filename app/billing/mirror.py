@@ -6,7 +6,6 @@ what was read earlier, and over payloads. Of payloads, the provider's time decid
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -15,13 +14,12 @@ from uuid import UUID
 from sqlalchemy import bindparam, or_, select
 
 from app.billing import customers, quantities
-from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
+from app.billing.snapshots import BillingEvent, Customer, Snapshot
 from app.config import current_config
 from app.core.actors import SYSTEM_BILLING, Actor
 from app.core.db import queries
 from app.core.db.statements import Statement
 from app.core.json_text import dumps_text
-from app.plans.flag_types import MAX_LIMIT
 from app.subscriptions import service
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import StatusClass
@@ -29,18 +27,29 @@ from app.tenants.lookup import visible_tenant_id
 
 TRIALS = {"trialing", "in_trial", "on_trial"}
 """The providers' words for a free trial."""
-MAX_TEXT, MAX_REASON = 255, 500
-NO_PLAN = "unknown"  # the plan of a new subscription without items
-LATEST = (
-    StatusClass.PENDING, StatusClass.UNKNOWN, StatusClass.LIVE, StatusClass.PAST_DUE,
-    StatusClass.PAUSED, StatusClass.ENDED,
-)  # fmt: skip
-"""Of two payloads of the same time, the one whose class comes later counts."""
+AS_SAID = ("start_date", "auto_renew", "trial_end", "current_period_end", "collection_is_paused")
+UNSAID = {
+    "bp_plan_id": "",
+    "plan_name": "unknown",
+    "billing_cycle": "monthly",
+    "per_cycle_billing_amount": 0,
+}
+"""What a new subscription has where its provider does not say it."""
+LATER = ("pending", "unknown", "live", "past_due", "paused", "ended")
+"""Of two payloads of the same time, the one whose class comes later here counts."""
+DIFFERENCES = {
+    "class": {"status_class"},
+    "plan": {"plan_name"},
+    "period": {"current_period_end", "trial_end", "billing_cycle"},
+    "cancellation": {"canceled_at", "cancel_at_period_end", "auto_renew"},
+}
+"""A kind of difference between a subscription and its provider -> the columns that differ."""
 
 # Two events of a new subscription at the same time make one row. Prices do not change meanwhile.
 LOCK = Statement(
     "subscriptions.lock_of_provider",
-    "SELECT pg_advisory_xact_lock_shared(hashtextextended(concat('prices ', CAST(:provider AS text)), 0)),"
+    "SELECT pg_advisory_xact_lock_shared("
+    "hashtextextended(concat('prices ', CAST(:provider AS text)), 0)),"
     " pg_advisory_xact_lock(hashtextextended(concat_ws(' ', 'billing', CAST(:provider AS text),"
     " CAST(:subscription_id AS text)), 0))",
 )
@@ -56,25 +65,12 @@ LOCK_KNOWN = Statement(
 )
 FIND_TENANTS_OF_CUSTOMER = Statement(
     "subscriptions.find_tenants_of_customer",
-    select(Subscription.tenant_id)
-    .where(
-        Subscription.bp_customer_id == bindparam("customer_id"),
-        Subscription.bp_provider == bindparam("provider"),
-    )
-    .distinct()
-    .limit(2),
+    "SELECT DISTINCT tenant_id FROM subscriptions"
+    " WHERE bp_customer_id = :customer_id AND bp_provider = :provider LIMIT 2",
 )
 PLAN_OF_ITEMS = Statement(
     "plan_prices.plan_of_items", "SELECT * FROM plan_of_items(:provider, CAST(:items AS json))"
 )
-
-DIFFERENCES: Mapping[str, tuple[str, ...]] = {
-    "class": ("status_class",),
-    "plan": ("plan_name",),
-    "period": ("current_period_end", "trial_end", "billing_cycle"),
-    "cancellation": ("canceled_at", "cancel_at_period_end", "auto_renew"),
-}
-"""A kind of difference between a subscription and its provider -> the columns that differ."""
 
 
 class Outcome(StrEnum):
@@ -102,7 +98,8 @@ def apply(
     where the snapshot has none itself. ``tenant`` is that of the event. ``force`` applies a snapshot
     that is not the newest, too.
     """
-    if snapshot.is_live is not None and snapshot.is_live != _livemode():
+    accepted = getattr(current_config(), "billing_livemode", True)
+    if snapshot.is_live is not None and snapshot.is_live != accepted:
         return Outcome.LIVE_MODE if snapshot.is_live else Outcome.TEST_MODE
     key = {"provider": provider, "subscription_id": snapshot.subscription_id}
     LOCK.execute(**key)
@@ -116,12 +113,17 @@ def apply(
     if row is not None and not force and _is_stale(row, snapshot, moment, is_read=is_read):
         return Outcome.STALE
     values, limits = _values(provider, snapshot, moment, row)
-    stamps = _stamps(row, snapshot.changed_at if is_read else moment, moment if is_read else None)
+    said, read = (snapshot.changed_at, moment) if is_read else (moment, None)
+    stamps = {
+        "source_timestamp": _latest(said, row.source_timestamp if row else None),
+        "read_at": _latest(read, row.read_at if row else None),
+        "missing_since": None,
+    }
     if row is None:
         row, _ = service.create(tenant_id, {**values, **stamps}, actor=SYSTEM_BILLING)
     else:
         row, _ = service.write(row, values, stamps, actor=SYSTEM_BILLING)
-    _follow_limits(row, limits, SYSTEM_BILLING)
+    quantities.follow(row, limits, actor=SYSTEM_BILLING)
     return Outcome.APPLIED
 
 
@@ -130,6 +132,15 @@ def needs_customer(provider: str, snapshot: Snapshot, tenant: str) -> bool:
     if not snapshot.customer_id or _named_tenant(snapshot.tenant, tenant) is not None:
         return False
     return not LOCK_KNOWN.all(provider=provider, subscription_id=snapshot.subscription_id)
+
+
+def note_customer(provider: str, customer: Customer) -> Outcome:
+    """Remember the customer's tenant, and apply its waiting events; WAITING for an unknown tenant."""
+    tenant_id = _named_tenant(customer.tenant)
+    if customer.tenant and tenant_id is None:
+        return Outcome.WAITING
+    customers.note(provider, customer.id, tenant_id, actor=SYSTEM_BILLING)
+    return Outcome.APPLIED
 
 
 def has_tenant(provider: str, event: BillingEvent) -> bool:
@@ -142,15 +153,6 @@ def has_tenant(provider: str, event: BillingEvent) -> bool:
     return snapshot is not None and find_tenant(provider, snapshot, event.tenant) is not None
 
 
-def note_customer(provider: str, customer: Customer) -> Outcome:
-    """Remember the customer's tenant, and apply its waiting events; WAITING for an unknown tenant."""
-    tenant_id = _named_tenant(customer.tenant)
-    if customer.tenant and tenant_id is None:
-        return Outcome.WAITING
-    customers.note(provider, customer.id, tenant_id, actor=SYSTEM_BILLING)
-    return Outcome.APPLIED
-
-
 def differences(subscription: Subscription, snapshot: Snapshot) -> set[str]:
     """In which respects the subscription differs from its provider.
 
@@ -160,26 +162,20 @@ def differences(subscription: Subscription, snapshot: Snapshot) -> set[str]:
     provider = subscription.bp_provider or ""
     values, _ = _values(provider, snapshot, subscription.updated_at, subscription)
     change = queries.difference(subscription, values)
-    after: Mapping[str, Any] = {} if change is None else change.after
-    found = {kind for kind, names in DIFFERENCES.items() if not after.keys().isdisjoint(names)}
-    if snapshot.status_class is StatusClass.ENDED:
-        found.discard("plan")
-    stored, wanted = subscription.items, values["items"]
-    if [one["price"] for one in stored] != [one["price"] for one in wanted]:
-        found.add("price")
-    elif [one["quantity"] for one in stored] != [one["quantity"] for one in wanted]:
-        found.add("quantity")
-    return found
+    changed = set() if change is None else set(change.after)
+    found = {kind for kind, columns in DIFFERENCES.items() if columns & changed}
+    for kind in ("price", "quantity"):
+        stored, wanted = ([one[kind] for one in of] for of in (subscription.items, values["items"]))
+        found |= {kind} if stored != wanted else set()
+    return found - {"plan"} if snapshot.status_class is StatusClass.ENDED else found
 
 
 def follow_prices(subscription_id: UUID, *, actor: Actor) -> None:
     """Give a subscription the plan and the limits that the prices of its stored items give."""
     row = queries.lock_row(Subscription, subscription_id)
-    if row.status_class == StatusClass.ENDED:
-        return
     plan, limits = _plan(row.bp_provider or "", row.items, row.status_class)
     row, _ = service.write(row, plan, {}, actor=actor)
-    _follow_limits(row, limits, actor)
+    quantities.follow(row, limits, actor=actor)
 
 
 def find_tenant(provider: str, snapshot: Snapshot, tenant: str = "") -> UUID | None:
@@ -190,10 +186,10 @@ def find_tenant(provider: str, snapshot: Snapshot, tenant: str = "") -> UUID | N
     customer = customers.find(provider, snapshot.customer_id)
     if customer is not None and not customer.is_manual:
         return customer.tenant_id
-    of_customer = {"provider": provider, "customer_id": snapshot.customer_id}
-    found = FIND_TENANTS_OF_CUSTOMER.scalars(**of_customer)
-    if len(found) == 1:
-        return UUID(str(found[0]))
+    key = {"provider": provider, "customer_id": snapshot.customer_id}
+    of_customer: list[UUID] = FIND_TENANTS_OF_CUSTOMER.scalars(**key)
+    if len(of_customer) == 1:
+        return of_customer[0]
     return None if customer is None else customer.tenant_id
 
 
@@ -202,33 +198,17 @@ def _named_tenant(*names: str) -> UUID | None:
     return next((found for name in names if name and (found := visible_tenant_id(name))), None)
 
 
-def _livemode() -> bool:
-    return bool(getattr(current_config(), "billing_livemode", True))
-
-
 def _is_stale(row: Subscription, snapshot: Snapshot, moment: datetime, *, is_read: bool) -> bool:
-    if is_read:
-        return row.read_at is not None and moment < row.read_at
     if row.read_at is not None and moment <= row.read_at:
-        return True
-    if row.source_timestamp is None or moment > row.source_timestamp:
+        return not (is_read and moment == row.read_at)
+    if is_read or row.source_timestamp is None or moment > row.source_timestamp:
         return False
-    is_tie = moment == row.source_timestamp
-    return not is_tie or LATEST.index(snapshot.status_class) < LATEST.index(
-        StatusClass(row.status_class)
-    )
+    is_later = LATER.index(snapshot.status_class) >= LATER.index(row.status_class)
+    return moment < row.source_timestamp or not is_later
 
 
-def _stamps(
-    row: Subscription | None, said_at: datetime | None, read_at: datetime | None
-) -> dict[str, object]:
-    """The times of the newest snapshot. Neither goes back: ``force`` may apply an older one."""
-    before = (None, None) if row is None else (row.source_timestamp, row.read_at)
-    newest = [
-        max((one for one in times if one is not None), default=None)
-        for times in zip(before, (said_at, read_at), strict=True)
-    ]
-    return {"source_timestamp": newest[0], "read_at": newest[1], "missing_since": None}
+def _latest(*moments: datetime | None) -> datetime | None:
+    return max((one for one in moments if one is not None), default=None)
 
 
 def _values(
@@ -236,80 +216,46 @@ def _values(
 ) -> tuple[dict[str, Any], dict[str, int] | None]:
     """The columns of a snapshot, and the limits of its quantities.
 
-    What the provider does not say stays as it is in ``row``.
+    What the provider does not say stays as it is in ``row``. The time of a cancellation is then the
+    first one known.
     """
-    items = [_item(one) for one in snapshot.items]
+    items = [one._asdict() for one in snapshot.items]
     plan, limits = _plan(provider, items, snapshot.status_class)
-    values: dict[str, Any] = {
-        "bp_provider": provider,
-        "bp_customer_id": snapshot.customer_id[:MAX_TEXT],
-        "bp_status": snapshot.status[:MAX_TEXT],
-        "status_class": snapshot.status_class.value,
+    said = {
         **plan,
-        "is_free_trial": snapshot.status in TRIALS,
-        "start_date": snapshot.start_date,
-        "auto_renew": snapshot.auto_renew,
-        "trial_end": snapshot.trial_end,
-        "current_period_end": snapshot.current_period_end,
-        "items": items,
-        "collection_is_paused": snapshot.collection_is_paused,
-        **_cancellation(snapshot, moment, row),
+        "currency": snapshot.currency or None,
+        "billing_cycle": snapshot.billing_cycle or None,
+        "per_cycle_billing_amount": snapshot.amount,
     }
-    if snapshot.currency:
-        values["currency"] = snapshot.currency[:MAX_TEXT]
-    if snapshot.billing_cycle:
-        values["billing_cycle"] = snapshot.billing_cycle
-    if snapshot.amount is not None:
-        values["per_cycle_billing_amount"] = snapshot.amount
-    if row is None:
-        first = {
-            "bp_subscription_id": snapshot.subscription_id,
-            "bp_plan_id": "",
-            "plan_name": NO_PLAN,
-            "billing_cycle": "monthly",
-            "per_cycle_billing_amount": 0,
+    cancellation: dict[str, Any] = service.NO_CANCELLATION
+    if snapshot.canceled_at is not None or snapshot.cancel_at_period_end:
+        cancellation = {
+            "canceled_at": snapshot.canceled_at or (row and row.canceled_at) or moment,
+            "cancel_at_period_end": snapshot.cancel_at_period_end,
+            "cancel_reason": snapshot.cancel_reason or None,
         }
-        values = {**first, **values}
-    return values, limits
+    values = {
+        "bp_provider": provider,
+        "bp_subscription_id": snapshot.subscription_id,
+        "bp_customer_id": snapshot.customer_id,
+        "bp_status": snapshot.status,
+        "status_class": snapshot.status_class.value,
+        "is_free_trial": snapshot.status in TRIALS,
+        "items": items,
+        **{name: getattr(snapshot, name) for name in AS_SAID},
+        **cancellation,
+        **{name: value for name, value in said.items() if value is not None},
+    }
+    return values if row else {**UNSAID, **values}, limits
 
 
 def _plan(
     provider: str, items: list[dict[str, Any]], status_class: str
-) -> tuple[dict[str, str], dict[str, int] | None]:
+) -> tuple[dict[str, str | None], dict[str, int] | None]:
     """The columns of the plan, and the limits; None: the prices do not say which."""
-    found = PLAN_OF_ITEMS.first(provider=provider, items=dumps_text(items)) if items else None
     is_ended = status_class == StatusClass.ENDED
+    found = PLAN_OF_ITEMS.first(provider=provider, items=dumps_text(items)) if items else None
     if found is None:
         return {}, {} if is_ended else None
-    plan = {"plan_name": found.plan_name or NO_PLAN, "bp_plan_id": found.price}
-    limits = found.limits if found.is_mapped else None
-    return plan, {} if is_ended else limits
-
-
-def _cancellation(
-    snapshot: Snapshot, moment: datetime, row: Subscription | None
-) -> dict[str, object]:
-    """The recorded cancellation; its time is the first one known where the provider has none."""
-    if snapshot.canceled_at is None and not snapshot.cancel_at_period_end:
-        return dict(service.NO_CANCELLATION)
-    known = None if row is None else row.canceled_at
-    return {
-        "canceled_at": snapshot.canceled_at or known or moment,
-        "cancel_at_period_end": snapshot.cancel_at_period_end,
-        "cancel_reason": snapshot.cancel_reason[:MAX_REASON] or None,
-    }
-
-
-def _item(item: Item) -> dict[str, Any]:
-    quantity = item.quantity
-    if quantity is not None and not 0 <= quantity <= MAX_LIMIT:
-        quantity = None
-    texts = {"id": item.id, "price": item.price, "lookup_key": item.lookup_key}
-    return {**{name: text[:MAX_TEXT] for name, text in texts.items()}, "quantity": quantity}
-
-
-def _follow_limits(row: Subscription, limits: dict[str, int] | None, actor: Actor) -> None:
-    found = quantities.follow(row, limits, actor=actor)
-    if found != row.limits:
-        key = {"tenant_id": row.tenant_id, "id": row.id}
-        queries.update_where(Subscription, key, {"limits": found})
+    plan = {"plan_name": found.plan_name or None, "bp_plan_id": found.price}
+    return plan, {} if is_ended else found.limits

@@ -7,17 +7,7 @@ from collections.abc import Iterator
 from app.core.errors import Entry, value_error
 from app.core.http.pagination import PageQuerySchema
 from app.core.json_text import Json
-from app.core.validation.fields import (
-    AwareDateTime,
-    Bool,
-    Choice,
-    Int,
-    JsonObject,
-    ListOf,
-    Nested,
-    Str,
-    Uuid,
-)
+from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.messages import refused
 from app.core.validation.schemas import RowSchema, Schema
 from app.plans.prices import SHOWN
@@ -69,16 +59,11 @@ class ChangedSubscriptionSchema(Documented):
     bp_subscription_id = Str(required=True)
     plan_name = Str(required=True, description="The plan that it has.")
     next_plan_name = Str(required=True, description="The plan that it gets.")
-    limits = JsonObject(required=True, description="The limits that its quantities have set.")
-    next_limits = JsonObject(required=True, description="The limits that they will set.")
 
 
 class PlanPriceChangeSchema(PlanPriceSchema):
     """What a price gives, and which subscriptions that changes."""
 
-    id = Uuid(required=True, nullable=True, description="Null in a dry run of a new price.")
-    created_at = AwareDateTime(required=True, nullable=True)
-    updated_at = AwareDateTime(required=True, nullable=True)
     subscriptions = Int(required=True, description="How many subscriptions change.")
     changed = ListOf(
         Nested(ChangedSubscriptionSchema), required=True, description=f"The first {SHOWN} of them."

@@ -30,35 +30,34 @@ from app.plans.models import PlanPreset, PlanPrice
 from app.plans.presets import find_preset
 
 FOLLOW_PRICES = "app.billing.jobs.follow_prices"
-SHOWN = 100  # subscriptions that would change
-FIELDS = ("provider", "price_id", "lookup_key", "plan_name", "limit_key", "sort_order")
+SHOWN = 100  # subscriptions that change
+KEY = ("provider", "price_id", "lookup_key")
+FIELDS = (*KEY, "plan_name", "limit_key", "sort_order")
 INTERNAL = frozenset({"is_pending", "is_deleted"})
 
+# Wait for the transactions that have found a plan by the prices of this provider.
 LOCK = Statement(
     "plan_prices.lock_of_provider",
     "SELECT pg_advisory_xact_lock(hashtextextended(concat('prices ', CAST(:provider AS text)), 0))",
 )
-"""Wait for the transactions that have found a plan by the prices of this provider."""
 LIST_ALL = Statement(
     "plan_prices.list_all",
     select(PlanPrice)
     .where(PlanPrice.is_deleted.is_(False))
     .order_by(PlanPrice.created_at, PlanPrice.id),
 )
-CHANGES = """
-    s.status_class <> 'ended'
-    AND EXISTS (
-        SELECT FROM json_array_elements(s.items) i
-        WHERE i ->> 'price' = :price_id OR i ->> 'lookup_key' = :lookup_key)
-    AND (f.plan_name <> s.plan_name OR CAST(f.limits AS jsonb) <> CAST(s.limits AS jsonb))
-"""
-"""Whether a subscription ``s`` has a price, and by its items ``f`` another plan or other limits."""
 FIND_CHANGED = Statement(
     "plan_prices.find_changed",
-    "SELECT s.id, s.tenant_id, s.bp_subscription_id, s.plan_name, s.limits,"  # noqa: S608
-    " f.plan_name AS next_plan_name, f.limits AS next_limits, count(*) OVER () AS subscriptions"
-    " FROM subscriptions s CROSS JOIN LATERAL plan_of_items(s.bp_provider, s.items) f"
-    f" WHERE s.bp_provider = :provider AND {CHANGES} ORDER BY s.id LIMIT :limit",
+    """
+    SELECT s.id, s.tenant_id, s.bp_subscription_id, s.plan_name, f.plan_name AS next_plan_name,
+        count(*) OVER () AS subscriptions
+    FROM subscriptions s CROSS JOIN LATERAL plan_of_items(s.bp_provider, s.items) f
+    WHERE s.bp_provider = :provider AND s.status_class <> 'ended'
+        AND EXISTS (SELECT FROM json_array_elements(s.items) i
+            WHERE i ->> 'price' = :price_id OR i ->> 'lookup_key' = :lookup_key)
+        AND (f.plan_name <> s.plan_name OR CAST(f.limits AS jsonb) <> CAST(s.limits AS jsonb))
+    ORDER BY s.id LIMIT :limit
+    """,
     prepare=False,
 )
 
@@ -73,6 +72,11 @@ def list_prices(paging: Paging = FIRST_PAGE, *, provider: str | None = None) -> 
     return paginate(PlanPrice, paging, equal={**named, "is_deleted": False})
 
 
+def find_changed(price: PlanPrice, *, limit: int) -> Sequence[Any]:
+    """The first subscriptions that have the price, and by their items another plan or limits."""
+    return FIND_CHANGED.all(**{name: getattr(price, name) for name in KEY}, limit=limit)
+
+
 def set_price(
     values: Mapping[str, Json], *, dry_run: bool = False, actor: Actor
 ) -> dict[str, Json]:
@@ -83,14 +87,11 @@ def set_price(
     """
     answer: dict[str, Json] = {}
     with suppress(_DryRun), savepoint():
-        known, price = put(values, actor=actor)
-        key = {name: getattr(price, name) for name in ("provider", "price_id", "lookup_key")}
-        changed = FIND_CHANGED.all(**key, limit=SHOWN)
+        _, price = put(values, actor=actor)
+        changed = find_changed(price, limit=SHOWN)
         count = changed[0].subscriptions if changed else 0
         answer = {**price._asdict(), "subscriptions": count, "changed": changed}
         if dry_run:
-            shown = known or price._replace(id=None, created_at=None, updated_at=None)
-            answer |= {name: getattr(shown, name) for name in ("id", "created_at", "updated_at")}
             raise _DryRun
     return answer
 
@@ -103,21 +104,18 @@ def put(values: Mapping[str, Json], *, actor: Actor) -> tuple[PlanPrice | None, 
     """
     values = {**values, "provider": str(values["provider"])}
     _check(values["plan_name"], values["limit_key"])
-    key = {name: values[name] for name in FIELDS[:3] if values[name] is not None}
     LOCK.execute(provider=values["provider"])
-    known = queries.find_row(PlanPrice, **key)
+    known = queries.find_row(
+        PlanPrice, **{name: values[name] for name in KEY if values[name] is not None}
+    )
     if known is None:
         price = insert_row(PlanPrice, values)
         audit.record_creation("plan_price.created", price, actor=actor, hidden=INTERNAL)
         JOBS[FOLLOW_PRICES].push()
         return None, price
-    price, change = queries.update_row(
-        PlanPrice, known, {**values, "is_deleted": False}, also={"is_pending": True}
+    return (None if known.is_deleted else known), _change(
+        known, {**values, "is_deleted": False}, "plan_price.updated", actor
     )
-    if change is not None:
-        audit.record("plan_price.updated", price, change, actor=actor, hidden=INTERNAL)
-        JOBS[FOLLOW_PRICES].push()
-    return (None if known.is_deleted else known), price
 
 
 def delete_price(price_id: UUID | str, *, actor: Actor) -> None:
@@ -126,16 +124,23 @@ def delete_price(price_id: UUID | str, *, actor: Actor) -> None:
     if price.is_deleted:
         raise NotFound.of(PlanPrice)
     LOCK.execute(provider=price.provider)
-    before = Change({name: getattr(price, name) for name in FIELDS}, {})
-    audit.record("plan_price.deleted", price, before, actor=actor, hidden=INTERNAL)
-    queries.update_row(PlanPrice, price, {"is_deleted": True}, also={"is_pending": True})
-    JOBS[FOLLOW_PRICES].push()
+    _change(price, {"is_deleted": True}, "plan_price.deleted", actor)
 
 
-def limits_of(preset: PlanPreset | None) -> Sequence[str]:
+def limits_of(preset: PlanPreset | None) -> set[str]:
     """The keys of the preset's flags that are limits."""
-    flags: Any = () if preset is None else preset.flags
-    return [flag["flag_key"] for flag in flags if flag["flag_type"] == FlagType.LIMIT]
+    flags: Sequence[Mapping[str, Json]] = () if preset is None else preset.flags
+    return {flag["flag_key"] for flag in flags if flag["flag_type"] == FlagType.LIMIT}
+
+
+def _change(price: PlanPrice, values: Mapping[str, Json], action: str, actor: Actor) -> PlanPrice:
+    price, change = queries.update_row(PlanPrice, price, values, also={"is_pending": True})
+    if change is not None:
+        before = Change({name: getattr(price, name) for name in FIELDS}, {})
+        shown = before if price.is_deleted else change
+        audit.record(action, price, shown, actor=actor, hidden=INTERNAL)
+        JOBS[FOLLOW_PRICES].push()
+    return price
 
 
 def _check(plan_name: str, limit_key: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Text, bindparam, exists, or_
@@ -54,7 +54,11 @@ HAS_CLASS_OF_WORD = or_(
     Subscription.bp_provider.is_not(None),
 )
 
-NO_CANCELLATION = {"canceled_at": None, "cancel_at_period_end": None, "cancel_reason": None}
+NO_CANCELLATION: dict[str, Any] = {
+    "canceled_at": None,
+    "cancel_at_period_end": None,
+    "cancel_reason": None,
+}
 
 
 class Updated(NamedTuple):

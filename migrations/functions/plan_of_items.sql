@@ -5,11 +5,11 @@
 -- lookup key, else its price, is the name of the plan. Without items there is no row.
 --
 -- items: a list of objects with `price`, `lookup_key` and `quantity`.
--- price: that of the item that decides. is_mapped: whether a mapping decides.
--- limits: the sum of the quantities by limit, of at most 10^15.
+-- price: that of the item that decides. limits: the sum of the quantities by limit, at most 10^15;
+-- NULL if no item is mapped.
 -- Called by: app/billing/jobs.py, app/billing/mirror.py, app/plans/prices.py
 CREATE OR REPLACE FUNCTION plan_of_items(wanted_provider text, items json)
-RETURNS TABLE (plan_name text, price text, is_mapped boolean, limits json)
+RETURNS TABLE (plan_name text, price text, limits json)
 LANGUAGE sql STABLE AS $$
     WITH priced AS (
         SELECT i.position, i.item ->> 'price' AS price, i.item ->> 'lookup_key' AS lookup_key,
@@ -23,7 +23,7 @@ LANGUAGE sql STABLE AS $$
         ) p ON true
     )
     SELECT coalesce(c.plan_name, nullif(c.lookup_key, ''), c.price), c.price,
-        c.plan_name IS NOT NULL, coalesce(l.limits, '{}')
+        CASE WHEN c.plan_name IS NOT NULL THEN coalesce(l.limits, '{}') END
     FROM (SELECT * FROM priced p ORDER BY p.sort_order, p.position LIMIT 1) c
     CROSS JOIN (
         SELECT json_object_agg(q.limit_key, q.quantity ORDER BY q.limit_key) AS limits
