@@ -122,8 +122,11 @@ def apply(
     if row is None:
         row, _ = service.create(tenant_id, {**values, **stamps}, actor=SYSTEM_BILLING)
     else:
+        if not limits:  # before they carry over to the next plan
+            quantities.follow(row, limits, actor=SYSTEM_BILLING)
         row, _ = service.write(row, values, stamps, actor=SYSTEM_BILLING)
-    quantities.follow(row, limits, actor=SYSTEM_BILLING)
+    if limits:
+        quantities.follow(row, limits, actor=SYSTEM_BILLING)
     return Outcome.APPLIED
 
 

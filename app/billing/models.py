@@ -18,6 +18,7 @@ class BillingCustomer(TenantRow):
     """
 
     __tablename__ = "billing_customers"
+    resource_name = "customer"  # in error codes
 
     provider: Mapped[str] = mapped_column(Text)
     customer_id: Mapped[str] = mapped_column(Text)

@@ -24,7 +24,6 @@ blp = Blueprint(
     description="The tenants of customers at billing providers.",
 )
 BLUEPRINTS = (blp,)
-BillingProviderUnknown = NotFound.of("billing_provider")
 MAX_CUSTOMER_ID = 255
 
 
@@ -42,7 +41,7 @@ def list_customers(query: dict[str, Json]) -> Page:
 @requires(Permission.SUPERADMIN)
 @blp.arguments(BillingCustomerSetSchema)
 @blp.response(200, BillingCustomerSchema)
-@blp.raises(BillingProviderUnknown)
+@blp.raises(NotFound.of(BillingCustomer))
 def set_customer(body: dict[str, Json], provider: str, customer_id: str) -> BillingCustomer:
     """Set the tenant of a customer at a billing provider; its waiting events are applied.
 
@@ -56,7 +55,7 @@ def set_customer(body: dict[str, Json], provider: str, customer_id: str) -> Bill
 @blp.delete("/<provider>/<customer_id>")
 @requires(Permission.SUPERADMIN)
 @blp.response(204)
-@blp.raises(BillingProviderUnknown, NotFound.of(BillingCustomer))
+@blp.raises(NotFound.of(BillingCustomer))
 def delete_customer(provider: str, customer_id: str) -> None:
     """Delete the tenant of a customer at a billing provider; known subscriptions stay."""
     customers.delete(_checked(provider, customer_id), customer_id, actor=current_actor())
@@ -65,7 +64,7 @@ def delete_customer(provider: str, customer_id: str) -> None:
 def _checked(provider: str, customer_id: str) -> str:
     """The provider of a path; raises NotFound for another word, and for an impossible id."""
     if provider not in set(ProviderName):
-        raise BillingProviderUnknown
+        raise NotFound.of("provider")
     if len(customer_id) > MAX_CUSTOMER_ID or "\x00" in customer_id:
         raise NotFound.of(BillingCustomer)
     return provider

@@ -48,7 +48,6 @@ class PlanPrice(Row):
     """
 
     __tablename__ = "plan_prices"
-    resource_name = "price"  # in error codes
     __table_args__ = (
         UniqueConstraint("provider", "price_id"),
         UniqueConstraint("provider", "lookup_key"),
