@@ -7,7 +7,7 @@
 -- items: a list of objects with `price`, `lookup_key` and `quantity`.
 -- price: that of the item that decides. limits: the sum of the quantities by limit, at most 10^15;
 -- NULL if no item is mapped.
--- Called by: app/billing/jobs.py, app/billing/mirror.py, app/plans/prices.py
+-- Called by: app/billing/mirror.py, app/plans/prices.py
 CREATE OR REPLACE FUNCTION plan_of_items(wanted_provider text, items json)
 RETURNS TABLE (plan_name text, price text, limits json)
 LANGUAGE sql STABLE AS $$
