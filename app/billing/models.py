@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -24,10 +22,8 @@ class BillingCustomer(TenantRow):
     customer_id: Mapped[str] = mapped_column(Text)
     is_manual: Mapped[bool]
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            UniqueConstraint("provider", "customer_id"),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "created_at", "id"),
-        )
+    constraints = (
+        UniqueConstraint("provider", "customer_id"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "created_at", "id"),
+    )

@@ -88,15 +88,13 @@ class ScimConnection(Attributed, TenantRow):
     last_error: Mapped[str] = mapped_column(Text, default="")
     last_error_at: Mapped[datetime | None] = mapped_column(Moment)
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            Index(None, "digest"),
-            Index(None, "old_digest"),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "created_at", "id"),
-            updated_index(),
-        )
+    constraints = (
+        Index(None, "digest"),
+        Index(None, "old_digest"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "created_at", "id"),
+        updated_index(),
+    )
 
 
 def references(column: str, model: type[TenantRow]) -> ForeignKeyConstraint:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -75,23 +74,20 @@ class CustomField(OrganizationRow):
     is_active: Mapped[bool] = mapped_column(default=True)
     sort_order: Mapped[int] = mapped_column(BigInteger, default=0)
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            *super().constraints(),
-            UniqueConstraint("tenant_id", "entity_type", "field_key"),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "created_at", "id"),
-            updated_index(),
-            Index(None, "field_type", "created_at", "id"),
-            Index(
-                "ix_custom_fields_searched_tenants",
-                "field_key",
-                "field_type",
-                "id",
-                postgresql_where=text("entity_type = 'tenant' AND is_searchable AND is_active"),
-            ),
-        )
+    constraints = (
+        UniqueConstraint("tenant_id", "entity_type", "field_key"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "created_at", "id"),
+        updated_index(),
+        Index(None, "field_type", "created_at", "id"),
+        Index(
+            "ix_custom_fields_searched_tenants",
+            "field_key",
+            "field_type",
+            "id",
+            postgresql_where=text("entity_type = 'tenant' AND is_searchable AND is_active"),
+        ),
+    )
 
 
 class FieldIndex(Model):

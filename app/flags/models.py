@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, ForeignKey, Index, Text, UniqueConstraint, text
@@ -33,18 +32,16 @@ class FeatureOverride(TenantRow):
     carry_over: Mapped[bool] = mapped_column(default=False, server_default="false")
     reason: Mapped[str] = mapped_column(Text, default="", server_default="")
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            UniqueConstraint("tenant_id", "plan_preset_id", "flag_key"),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "created_at", "id"),
-            updated_index(),
-            Index(None, "plan_preset_id", "created_at", "id"),
-            Index(None, "flag_key", "created_at", "id"),
-            Index(
-                None,
-                "expires_at",
-                postgresql_where=text("expires_at IS DISTINCT FROM announced_expiry"),
-            ),
-        )
+    constraints = (
+        UniqueConstraint("tenant_id", "plan_preset_id", "flag_key"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "created_at", "id"),
+        updated_index(),
+        Index(None, "plan_preset_id", "created_at", "id"),
+        Index(None, "flag_key", "created_at", "id"),
+        Index(
+            None,
+            "expires_at",
+            postgresql_where=text("expires_at IS DISTINCT FROM announced_expiry"),
+        ),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ForeignKeyConstraint, Index, Text, UniqueConstraint, text
@@ -24,20 +23,17 @@ class Membership(Attributed, OrganizationRow):
     role: Mapped[str] = mapped_column(Text)
     is_active: Mapped[bool] = mapped_column(default=True)
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            *super().constraints(),
-            ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"]),
-            UniqueConstraint("tenant_id", "user_id"),
-            Index(
-                "uq_memberships_tenant_id_idp_membership_id",
-                "tenant_id",
-                "idp_membership_id",
-                unique=True,
-                postgresql_where=text("idp_membership_id <> ''"),
-            ),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "created_at", "id"),
-            updated_index(),
-        )
+    constraints = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"]),
+        UniqueConstraint("tenant_id", "user_id"),
+        Index(
+            "uq_memberships_tenant_id_idp_membership_id",
+            "tenant_id",
+            "idp_membership_id",
+            unique=True,
+            postgresql_where=text("idp_membership_id <> ''"),
+        ),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "created_at", "id"),
+        updated_index(),
+    )

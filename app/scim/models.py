@@ -45,22 +45,20 @@ class ScimUser(TenantRow):
     has_mapped_role: Mapped[bool] = mapped_column(default=False)
     deleted_at: Mapped[datetime | None] = mapped_column(Moment)
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            ForeignKeyConstraint(
-                ["tenant_id", "id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"
-            ),
-            *_of_connection(),
-            Index(
-                "uq_scim_users_user_name_key",
-                "tenant_id",
-                "connection_id",
-                "user_name_key",
-                unique=True,
-                postgresql_where=text("deleted_at IS NULL"),
-            ),
-        )
+    constraints = (
+        ForeignKeyConstraint(
+            ["tenant_id", "id"], ["users.tenant_id", "users.id"], ondelete="CASCADE"
+        ),
+        *_of_connection(),
+        Index(
+            "uq_scim_users_user_name_key",
+            "tenant_id",
+            "connection_id",
+            "user_name_key",
+            unique=True,
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
+    )
 
 
 class ScimEmail(Model):
@@ -94,12 +92,10 @@ class ScimGroup(TenantRow):
     display_name_key: Mapped[str] = mapped_column(Text)
     external_id: Mapped[str] = mapped_column(Text, default="")
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            *_of_connection(),
-            UniqueConstraint("tenant_id", "connection_id", "display_name_key"),
-        )
+    constraints = (
+        *_of_connection(),
+        UniqueConstraint("tenant_id", "connection_id", "display_name_key"),
+    )
 
 
 class ScimMember(Model):

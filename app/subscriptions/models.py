@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -78,17 +77,15 @@ class Subscription(TenantRow):
     read_at: Mapped[datetime | None] = mapped_column(Moment)
     missing_since: Mapped[datetime | None] = mapped_column(Moment)
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            UniqueConstraint("tenant_id", "bp_subscription_id"),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "created_at", "id"),
-            updated_index(),
-            Index(None, "bp_subscription_id"),
-            # A customer id has any length. A hash index has no limit, a B-tree has one.
-            Index(None, "bp_customer_id", postgresql_using="hash"),
-            Index(None, "status_class", "created_at", "id"),
-            Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
-            Index(None, "bp_provider", "id", postgresql_where=text("bp_provider IS NOT NULL")),
-        )
+    constraints = (
+        UniqueConstraint("tenant_id", "bp_subscription_id"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "created_at", "id"),
+        updated_index(),
+        Index(None, "bp_subscription_id"),
+        # A customer id has any length. A hash index has no limit, a B-tree has one.
+        Index(None, "bp_customer_id", postgresql_using="hash"),
+        Index(None, "status_class", "created_at", "id"),
+        Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),
+        Index(None, "bp_provider", "id", postgresql_where=text("bp_provider IS NOT NULL")),
+    )

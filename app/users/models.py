@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, ForeignKeyConstraint, Index, Text, UniqueConstraint
@@ -30,19 +29,16 @@ class User(Attributed, OrganizationRow):
     is_active: Mapped[bool] = mapped_column(default=True)
     meta_data: Mapped[dict[str, object]] = mapped_column(JSON, default=dict)
 
-    @classmethod
-    def constraints(cls) -> tuple[Any, ...]:
-        return (
-            *super().constraints(),
-            UniqueConstraint("tenant_id", "idp_user_id"),
-            Index(None, "tenant_id", "created_at", "id"),
-            Index(None, "email_key", "tenant_id"),
-            # For processes of the release before email_key; a later release can drop it.
-            Index(None, "email", postgresql_using="hash"),
-            Index(None, "idp_user_id"),
-            Index(None, "created_at", "id"),
-            updated_index(),
-        )
+    constraints = (
+        UniqueConstraint("tenant_id", "idp_user_id"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(None, "email_key", "tenant_id"),
+        # For processes of the release before email_key; a later release can drop it.
+        Index(None, "email", postgresql_using="hash"),
+        Index(None, "idp_user_id"),
+        Index(None, "created_at", "id"),
+        updated_index(),
+    )
 
 
 class UserErasure(Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import ClassVar
 from uuid import UUID
 
 from sqlalchemy import BigInteger, ForeignKey, ForeignKeyConstraint, Index, Text
@@ -56,17 +57,15 @@ class TenantRow(Row):
 
     __abstract__ = True
 
+    constraints: ClassVar[tuple[SchemaItem, ...]] = ()
+    """The further indexes and constraints of the table. A subclass sets this."""
+
     tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True, default=uuid7)
 
     @declared_attr.directive
     def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - declarative calls it on the class
-        return (Index(None, "id"), *cls.constraints())
-
-    @classmethod
-    def constraints(cls) -> tuple[SchemaItem, ...]:
-        """The further indexes and constraints of the table. A subclass overrides this."""
-        return ()
+        return (Index(None, "id"), *cls.constraints)
 
 
 class OrganizationRow(TenantRow):
@@ -80,15 +79,11 @@ class OrganizationRow(TenantRow):
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     idp_org_id: Mapped[str] = mapped_column(Text)
 
-    @classmethod
-    def constraints(cls) -> tuple[SchemaItem, ...]:
-        return (
-            ForeignKeyConstraint(
-                ["tenant_id", "idp_org_id"],
-                ["tenants.id", "tenants.idp_org_id"],
-                onupdate="CASCADE",
-            ),
-        )
+    @declared_attr.directive
+    def __table_args__(cls) -> tuple[SchemaItem, ...]:  # noqa: N805 - as above
+        columns = ["tenant_id", "idp_org_id"], ["tenants.id", "tenants.idp_org_id"]
+        key = ForeignKeyConstraint(*columns, onupdate="CASCADE")
+        return (Index(None, "id"), key, *cls.constraints)
 
 
 class Attributed:
