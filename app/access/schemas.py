@@ -32,7 +32,6 @@ class Documented(Schema):
         "change": "Give the member a role that has it: owner, admin, billing.",
         "row_id": None,
     }
-    descriptions = {}
 
 
 class AccessQuerySchema(Documented):

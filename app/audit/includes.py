@@ -22,7 +22,6 @@ class TenantSummarySchema(AnswerSchema):
     """Whose row it is."""
 
     examples = {"slug": "acme-ltd", "name": "Acme Ltd", "plan_name": "growth"}
-    descriptions = {}
 
     id = Uuid()
     slug = Str(description="The tenant's slug.")

@@ -60,7 +60,6 @@ class Documented(Schema):
     descriptions = {
         "subscription_id": "The subscription that gives it; null for every other source.",
         "source": "What gives the plan.",
-        "description": "What the flag is for; for people.",
         "name": "The plan's name, which `plan_name` of tenants and subscriptions refers to.",
         "flags": "The flags of the plan.",
         "display_name": "For people; may change while the plan is in use.",
@@ -106,7 +105,7 @@ class PresetFlagSchema(Documented):
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
     default_value = FlagValue(required=True)
-    description = Str(load_default="")
+    description = Str(load_default="", description="What the flag is for; for people.")
     is_locked = Bool(
         description="Whether only a platform superadmin can change its overrides. By default "
         "true for a new flag, and unchanged for one that exists."
