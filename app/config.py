@@ -45,6 +45,22 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
+def _billing_secrets(provider: str) -> Any:
+    help_ = f"white-space separated secrets of the receiver of {provider}"
+    return _setting(parse_text, "", help_)
+
+
+def _api_key(provider: str, kind: str) -> Any:
+    help_ = (
+        f"{kind} of {provider}, with which subscriptions are read; without it payloads are applied"
+    )
+    return _setting(parse_text, "", help_)
+
+
+def _api_url(provider: str) -> Any:
+    return _setting(parse_http_url, "", f"address of the API of {provider}; in production if unset")
+
+
 @dataclass(frozen=True)
 class Config:
     """All settings. The environment variable has the field's name in capitals."""
@@ -134,6 +150,37 @@ class Config:
     )
     email_webhook_secrets: str = _setting(
         parse_text, "", "white-space separated `preset:secret` pairs of the e-mail receiver"
+    )
+    webhook_secrets_stripe: str = _billing_secrets("Stripe")
+    webhook_secrets_paddle: str = _billing_secrets("Paddle")
+    webhook_secrets_lemonsqueezy: str = _billing_secrets("Lemon Squeezy")
+    webhook_secrets_polar: str = _billing_secrets("Polar")
+    webhook_secrets_chargebee: str = _setting(
+        parse_text, "", "white-space separated `user:password` of the receiver of Chargebee"
+    )
+    stripe_api_key: str = _api_key("Stripe", "restricted key")
+    stripe_api_url: str = _api_url("Stripe")
+    paddle_api_key: str = _api_key("Paddle", "API key")
+    paddle_api_url: str = _api_url("Paddle")
+    lemonsqueezy_api_key: str = _api_key("Lemon Squeezy", "API key")
+    lemonsqueezy_api_url: str = _api_url("Lemon Squeezy")
+    polar_api_key: str = _api_key("Polar", "organization access token")
+    polar_api_url: str = _api_url("Polar")
+    chargebee_api_key: str = _setting(
+        parse_text, "", "read-only key of Chargebee; its events are not applied without it"
+    )
+    chargebee_api_url: str = _setting(
+        parse_http_url,
+        "",
+        "address of the API of Chargebee, such as `https://acme.chargebee.com/api/v2`",
+    )
+    billing_livemode: bool = _setting(
+        parse_flag,
+        True,
+        "accept billing events of the live mode (1) or of the test mode (0), where they tell",
+    )
+    billing_reconcile_hours: int = _setting(
+        number_between(1, 168), 6, "hours between two comparisons with a billing provider"
     )
     idp_role_map: Mapping[str, str] = _setting(
         parse_pairs, {}, "the provider's role names and ours: `org:admin=admin org:member=member`"
@@ -278,6 +325,8 @@ def _missing(given: Collection[str]) -> list[str]:
     ]
     if ("JWT_JWKS_URL" in given) == ("JWT_PUBLIC_KEY" in given):
         faults.append("exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set")
+    if "CHARGEBEE_API_KEY" in given and "CHARGEBEE_API_URL" not in given:
+        faults.append("CHARGEBEE_API_URL must be set with CHARGEBEE_API_KEY")
     oidc = {"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"}
     if oidc & set(given) and not oidc <= set(given):
         faults.append("OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set together")

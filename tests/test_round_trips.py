@@ -11,7 +11,7 @@ import pytest
 from app.api_keys import service as api_keys
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
 from app.core.actors import SYSTEM_CLI
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL
 from tests.changes import changes, make_world, prepare
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
@@ -229,7 +229,7 @@ class TestReceipt:
         body = [{"event": "delivered", "email": "a@b.co", "sg_event_id": str(n)} for n in range(9)]
 
         with sent_messages() as messages:
-            answer = sender.post("standard_webhooks", body, receiver=Receiver.EMAIL)
+            answer = sender.post("standard_webhooks", body, receiver=EMAIL)
 
         assert answer.status_code == 200, answer.text
         assert len(messages) <= RECEIPT, messages

@@ -11,7 +11,7 @@ from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
 from app.core.db.tenancy import platform_transaction
 from app.inbox import service, trial
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL, IDENTITY, RECEIVERS
 from app.inbox.signatures.presets import PRESETS
 from app.privacy.tenants.sample_tenants import delete_samples
 from app.surfaces.commands.output import print_rows
@@ -35,7 +35,7 @@ def stats(as_json: bool) -> None:
 @click.option("--url", show_default="that of the last `flask dev`", help="The service's address.")
 @click.option(
     "--receiver",
-    type=click.Choice([receiver.value for receiver in Receiver]),
+    type=click.Choice([IDENTITY.name, EMAIL.name]),
     help="The receiver, for presets of no particular provider.",
 )
 @click.option(
@@ -59,8 +59,8 @@ def send_test(
     """Sign an event as a provider would and post it.
 
     It is posted to the running service. PRESET is standard_webhooks, svix, clerk, stytch, resend,
-    workos, stripe, github, logto, sendgrid, mailgun, ses, postmark, auth0, auth0_basic or
-    auth0_header.
+    workos, stripe, paddle, chargebee, lemonsqueezy, polar, github, logto, sendgrid, mailgun, ses,
+    postmark, auth0, auth0_basic or auth0_header.
 
     The harmless event of an identity provider creates a tenant named Sample, whose idp_org_id
     begins with sample_. With --clean nothing is sent: these tenants are deleted at once, with the
@@ -72,7 +72,7 @@ def send_test(
         return
     if preset is None:
         raise click.UsageError("Name a preset, or give --clean.")
-    target = Receiver(receiver) if receiver else trial.receiver_of(preset)
+    target = RECEIVERS[receiver] if receiver else trial.receiver_of(preset)
     url = (url or local_address()).rstrip("/")
     body = path.read_bytes() if path else None
     try:

@@ -11,15 +11,16 @@ which also stores how many parts are applied, and makes the event pending again 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import psycopg2
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import ARRAY, Select, Text, all_, bindparam, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
@@ -36,10 +37,10 @@ from app.identity_sync import sync
 from app.identity_sync.events import IdentityEvent
 from app.identity_sync.sync import Outcome
 from app.inbox.models import Status, WebhookEvent
-from app.inbox.providers import get_provider
+from app.inbox.providers import get_provider, receiver_of
 from app.inbox.providers.payloads import Unreadable, Unwanted
-from app.inbox.providers.provider import Event, SubscriptionConfirmation
-from app.inbox.receiving import INBOX
+from app.inbox.providers.provider import SubscriptionConfirmation
+from app.inbox.receiving import INBOX, read_sources
 from app.inbox.signatures.sns import confirm_subscription
 
 log = logging.getLogger(__name__)
@@ -56,28 +57,41 @@ MAX_DETAIL = 500
 
 EVENTS = WebhookEvent.__table__
 IS_PENDING = EVENTS.c.status == Status.PENDING.value
-CLAIM_NEXT = Statement(
+Apply = Callable[[WebhookEvent, Sequence[Any]], tuple[Status, str]]
+
+
+def claiming(name: str, chosen: Select[tuple[UUID]]) -> Statement[Any]:
+    """A statement that claims the event whose id ``chosen`` selects and locks.
+
+    It has the parameter ``now``, and enters the platform's scope.
+    """
+    claim = (
+        update(EVENTS)
+        .where(EVENTS.c.id == chosen.scalar_subquery())
+        .values(
+            status=Status.SUCCEEDED.value,
+            detail="",
+            attempts=EVENTS.c.attempts + 1,
+            next_attempt_at=None,
+            processed_at=bindparam("now"),
+            updated_at=bindparam("now"),
+            version=EVENTS.c.version + 1,
+        )
+    )
+    return Statement(name, claim.returning(*EVENTS.c, *tenancy.ENTER_PLATFORM))
+
+
+CLAIM_NEXT = claiming(
     "webhook_events.claim_next",
-    update(EVENTS)
+    select(EVENTS.c.id)
     .where(
-        EVENTS.c.id
-        == select(EVENTS.c.id)
-        .where(IS_PENDING, EVENTS.c.next_attempt_at <= bindparam("latest"))
-        .order_by(EVENTS.c.next_attempt_at)
-        .limit(1)
-        .with_for_update(skip_locked=True)
-        .scalar_subquery()
+        IS_PENDING,
+        EVENTS.c.next_attempt_at <= bindparam("latest"),
+        EVENTS.c.source != all_(bindparam("others", type_=ARRAY(Text))),
     )
-    .values(
-        status=Status.SUCCEEDED.value,
-        detail="",
-        attempts=EVENTS.c.attempts + 1,
-        next_attempt_at=None,
-        processed_at=bindparam("now"),
-        updated_at=bindparam("now"),
-        version=EVENTS.c.version + 1,
-    )
-    .returning(*EVENTS.c, *tenancy.ENTER_PLATFORM),
+    .order_by(EVENTS.c.next_attempt_at)
+    .limit(1)
+    .with_for_update(skip_locked=True),
 )
 LOCK_PENDING = Statement(
     "webhook_events.lock_pending",
@@ -85,7 +99,8 @@ LOCK_PENDING = Statement(
 )
 COUNT_OVERDUE = Statement(
     "webhook_events.count_overdue",
-    "SELECT count(*) FROM webhook_events WHERE status = 'pending' AND next_attempt_at < :before",
+    "SELECT count(*) FROM webhook_events WHERE status = 'pending' AND next_attempt_at < :before"
+    " AND source <> ALL (CAST(:others AS text[]))",
 )
 # The conditions hold outside the sub-selects too: an operator may replay an event meanwhile.
 REMOVE_PAYLOADS = Statement(
@@ -116,20 +131,31 @@ class Result:
 def process_next() -> Result | None:
     """Apply the event that has been due for longest; None where no event is due.
 
-    Raises where the database cannot be reached; the event then stays pending.
+    Events of :func:`read_sources` are left. Raises where the database cannot be reached; the event
+    then stays pending.
+    """
+    others = read_sources()
+    return process(
+        lambda now: CLAIM_NEXT.first(now=now, latest=now + EARLY, others=others), _apply_parts
+    )
+
+
+def process(claim: Callable[[datetime], Any], apply: Apply) -> Result | None:
+    """Apply the event that ``claim`` returns at this moment; None where it returns none.
+
+    ``apply`` gets the event, and those of its parts that are not applied yet.
     """
     claimed: list[UUID] = []
 
     def work() -> None:
         claimed.clear()
-        now = utcnow()
-        event = CLAIM_NEXT.first(now=now, latest=now + EARLY)
+        event = claim(utcnow())
         if event is None:
             return
         claimed.append(event.id)
         tenancy.note(tenancy.PLATFORM, event.server_process_id)
         resume_request(event.request_id)
-        _apply(event)
+        _apply(event, apply)
 
     try:
         retries.run(work)
@@ -137,13 +163,13 @@ def process_next() -> Result | None:
         if not claimed:
             raise
         log.warning("webhook_attempt_failed", extra={"event_id": str(claimed[0])}, exc_info=True)
-        return Result(claimed[0], retries.run(partial(_note_failure, claimed[0], fault)))
+        return Result(claimed[0], retries.run(partial(note_failure, claimed[0], fault)))
     return Result(claimed[0]) if claimed else None
 
 
 def sweep() -> int:
     """Notify the worker of pending events whose job was lost; the number of those events."""
-    overdue = int(COUNT_OVERDUE.scalar(before=utcnow() - OVERDUE))
+    overdue = int(COUNT_OVERDUE.scalar(before=utcnow() - OVERDUE, others=read_sources()))
     if overdue:
         INBOX.notify()
     return overdue
@@ -167,14 +193,14 @@ def delete_old(limit: int) -> int:
     return DELETE_OLD.execute(before=utcnow() - timedelta(days=days), limit=limit)
 
 
-def _apply(event: WebhookEvent) -> None:
+def _apply(event: WebhookEvent, apply: Apply) -> None:
     """Apply a claimed event and store its status.
 
     Raises RowChanged where another transaction created the same row first; the next attempt finds
     that row.
     """
     try:
-        status, detail = _handle(event)
+        status, detail = _handle(event, apply)
     except Unwanted as reason:
         status, detail = Status.IGNORED, str(reason)
     except Unreadable as fault:
@@ -189,7 +215,7 @@ def _apply(event: WebhookEvent) -> None:
     log.info("webhook_processed", extra={"event_id": str(event.id), "status": status.value})
 
 
-def _handle(event: WebhookEvent) -> tuple[Status, str]:
+def _handle(event: WebhookEvent, apply: Apply) -> tuple[Status, str]:
     """The status and the detail of an event after applying its next slice.
 
     Raises Unwanted and Unreadable, before anything is written.
@@ -200,7 +226,7 @@ def _handle(event: WebhookEvent) -> tuple[Status, str]:
     if len(parts) > 1 and len(parts) * len(repr(parts[0])) > MAX_COPIED:
         raise Unreadable(f"its {len(parts)} parts share too much text")
     end = event.applied_parts + SLICE
-    status, detail = _apply_slice(event, parts[event.applied_parts : end])
+    status, detail = apply(event, parts[event.applied_parts : end])
     if end < len(parts):
         status = Status.PENDING
         values = {
@@ -215,7 +241,12 @@ def _handle(event: WebhookEvent) -> tuple[Status, str]:
     return status, detail
 
 
-def _apply_slice(event: WebhookEvent, parts: Sequence[Event]) -> tuple[Status, str]:
+def _apply_parts(event: WebhookEvent, parts: Sequence[Any]) -> tuple[Status, str]:
+    apply = receiver_of(event.source).apply
+    return (apply or _apply_slice)(event, parts)
+
+
+def _apply_slice(event: WebhookEvent, parts: Sequence[object]) -> tuple[Status, str]:
     identity = [part for part in parts if isinstance(part, IdentityEvent)]
     if identity:
         return _apply_identity(event, identity)
@@ -245,7 +276,7 @@ def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tup
     return Status.SUCCEEDED, outcome.value
 
 
-def _note_failure(event_id: UUID, fault: Exception) -> float | None:
+def note_failure(event_id: UUID, fault: Exception) -> float | None:
     """Count the attempt; the seconds until the next one, or None where the event has failed.
 
     An attempt that an outage of the database ended is not counted.

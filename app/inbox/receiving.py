@@ -17,6 +17,7 @@ from sqlalchemy import ARRAY, Text, any_, bindparam, cast, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from uuid_utils.compat import uuid7
 
+from app.config import current_config
 from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays, rows_from_arrays
 from app.core.db.statements import Statement
@@ -24,7 +25,7 @@ from app.core.jobs.queues import JOBS
 from app.core.jobs.signals import Signal
 from app.core.observability.logs import current_request_id
 from app.inbox.models import Status, WebhookEvent
-from app.inbox.providers import Receiver, choose
+from app.inbox.providers import RECEIVERS, Receiver, choose
 from app.inbox.providers.payloads import Posted, key
 from app.inbox.providers.provider import Delivery
 from app.inbox.verification import verify_request
@@ -33,6 +34,7 @@ PROCESS_EVENTS = "app.inbox.jobs.process_events"
 JOB_LASTS = 10  # seconds; a job that has not started by then may be lost, so another is queued
 INBOX = Signal("webhooks:inbox", lambda: JOBS[PROCESS_EVENTS].push_once(JOB_LASTS))
 """One job that has not started is enough, because it finds every event that was stored before."""
+READER = Signal("webhooks:read")
 
 REDACTED = "[redacted]"
 SHOWN_HEADERS = frozenset((
@@ -109,11 +111,31 @@ def receive(
         replay_key=key(replay_key) if replay_key else None,
     )
     if stored.has_pending:
-        INBOX.notify()
+        notify(provider.name)
     ids = [str(event_id) for event_id in stored.event_ids]
     named = {"event_ids": ids} if provider.sends_batches else {"event_id": ids[0]}
     is_duplicate = bool(deliveries) and not stored.added
     return {"status": "accepted", **named, "duplicate": is_duplicate}
+
+
+def notify(*sources: str) -> None:
+    """Notify the process that applies events of these providers that some are pending."""
+    read = read_sources()
+    if any(source in read for source in sources):
+        READER.notify()
+    if any(source not in read for source in sources):
+        INBOX.notify()
+
+
+def read_sources() -> list[str]:
+    """The providers whose events the worker leaves, because there is a key of their API."""
+    config = current_config()
+    return [
+        provider.name
+        for receiver in RECEIVERS.values()
+        if receiver.api_key and getattr(config, receiver.api_key)
+        for provider in receiver.providers
+    ]
 
 
 def store(

@@ -1,4 +1,4 @@
-"""The two receivers, which are public, and the operators' view of the inbox."""
+"""Two receivers, which are public, and the operators' view of the inbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.inbox import receiving, service, verification
 from app.inbox.models import WebhookEvent
-from app.inbox.providers import PATHS, Receiver
+from app.inbox.providers import EMAIL, IDENTITY, Receiver
 from app.inbox.schemas import (
     ReplayQuerySchema,
     ReplaySchema,
@@ -50,7 +50,7 @@ def _configure(state: BlueprintSetupState) -> None:
     verification.configure(cast(Flask, state.app))
 
 
-@receivers.post(PATHS[Receiver.IDENTITY])
+@receivers.post(IDENTITY.path)
 @public
 @receivers.response(200, description="The event is stored; a worker applies it.")
 @receivers.alt_response(401, description="No configured secret matches the signature.")
@@ -62,10 +62,10 @@ def receive_identity_event() -> Response:
     Answers `{"status": "accepted", "event_id": …, "duplicate": false}` once the event is stored.
     A duplicate and an event of an unknown type are accepted too.
     """
-    return _receive(Receiver.IDENTITY)
+    return receive(IDENTITY)
 
 
-@receivers.post(PATHS[Receiver.EMAIL])
+@receivers.post(EMAIL.path)
 @public
 @receivers.response(200, description="The event is stored; a worker applies it.")
 @receivers.alt_response(401, description="No configured secret matches the signature.")
@@ -78,7 +78,7 @@ def receive_email_event() -> Response:
     Answers as the identity provider's receiver does. For a batch it answers `event_ids`, one per
     event; `duplicate` is true when all of them were stored before.
     """
-    return _receive(Receiver.EMAIL)
+    return receive(EMAIL)
 
 
 @events.get("")
@@ -121,7 +121,8 @@ def replay_webhook_event(event_id: str) -> WebhookEvent:
     return service.replay(event_id, actor=current_actor())
 
 
-def _receive(receiver: Receiver) -> Response:
+def receive(receiver: Receiver) -> Response:
+    """Store the events of the current request."""
     answer = receiving.receive(receiver, request.headers.items(), request.get_data())
     return Response(json_text.dumps(answer), content_type="application/json")
 

@@ -18,7 +18,7 @@ from app.core.db.writes import writes
 from app.core.errors import Conflict
 from app.inbox.models import Status, WebhookEvent
 from app.inbox.providers.payloads import Unreadable, parse
-from app.inbox.receiving import INBOX, REDACTED
+from app.inbox.receiving import REDACTED, notify
 
 SECRETS = {"signature", "Signature", "Token", "SubscribeURL", "UnsubscribeURL"}
 LARGE = ("body", "headers")
@@ -127,8 +127,7 @@ def _replay(events: Sequence[WebhookEvent], *, actor: Actor) -> list[WebhookEven
             if change is not None:
                 audited = change.part(("status", "replays"))
                 audit.record("webhook_event.replayed", event, audited, actor=actor, into=w)
-    if events:
-        INBOX.notify()
+    notify(*{event.source for event in events})
     return [event for event, _ in changed]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.config import current_config
 from app.inbox import verification
-from app.inbox.providers import PATHS, PROVIDERS, Receiver
+from app.inbox.providers import IDENTITY, RECEIVERS, Receiver
 from app.inbox.signatures.presets import PRESETS
 from app.inbox.signatures.samples import sample
 from app.inbox.signatures.sending import Signed, sign
@@ -28,29 +28,31 @@ def send(
     a sentence, if the event cannot be signed or nobody answers.
     """
     secret = secret or _configured_secret(receiver, preset)
-    provider = PRESETS[preset].provider or PROVIDERS[receiver][-1].name
+    provider = PRESETS[preset].provider or receiver.providers[-1].name
     now = time.time()
     try:
         signed = sign(preset, secret, sample(provider, now) if body is None else body, now)
     except (KeyError, ValueError) as fault:
         raise ValueError(f"This cannot be signed here: {fault}.") from None
-    return _post(f"{url}{PATHS[receiver]}", signed)
+    return _post(f"{url}{receiver.path}", signed)
 
 
 def receiver_of(preset: str) -> Receiver:
+    """The receiver of the preset's provider, or of the preset alone; else that of identity events."""
     provider = PRESETS[preset].provider
-    emails = {known.name for known in PROVIDERS[Receiver.EMAIL]}
-    return Receiver.EMAIL if provider in emails else Receiver.IDENTITY
+    for receiver in RECEIVERS.values():
+        if receiver.preset == preset or provider in {known.name for known in receiver.providers}:
+            return receiver
+    return IDENTITY
 
 
 def _configured_secret(receiver: Receiver, preset: str) -> str:
     """The receiver's first secret for the preset, without its tolerance."""
-    setting = verification.SETTINGS[receiver]
-    for pair in getattr(current_config(), setting).split():
+    for pair in verification.pairs(receiver, current_config()):
         name, _, value = pair.partition(":")
         if name == preset:
             return re.sub(r"\?tolerance=[0-9]+$", "", value)
-    raise ValueError(f"{setting.upper()} has no {preset} secret; give --secret.")
+    raise ValueError(f"{receiver.setting.upper()} has no {preset} secret; give --secret.")
 
 
 def _post(url: str, signed: Signed) -> tuple[int, Any]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from flask import Flask, current_app
 
-from app.config import ConfigError
+from app.config import Config, ConfigError
 from app.core.errors import TooLarge, Unauthenticated, Unavailable
 from app.core.http.body_limits import TOO_LARGE, allow_body
-from app.inbox.providers import PATHS, PROVIDERS, Receiver
+from app.inbox.providers import RECEIVERS, Receiver
 from app.inbox.signatures.presets import MAX_BODY
 from app.inbox.signatures.proof import BodyTooLarge, SignatureInvalid
 from app.inbox.signatures.schemes import Scheme, Verified, parse_schemes, verify
@@ -19,7 +19,6 @@ from app.inbox.signatures.sns import CertificateUnavailable
 
 log = logging.getLogger(__name__)
 
-SETTINGS = {Receiver.IDENTITY: "idp_webhook_secrets", Receiver.EMAIL: "email_webhook_secrets"}
 SCHEMES = "webhook_schemes"
 
 
@@ -44,25 +43,31 @@ def configure(app: Flask) -> None:
     Raises ConfigError with the name of each setting that cannot be read, never with its value.
     """
     config, schemes, faults = app.extensions["config"], {}, []
-    for receiver, setting in SETTINGS.items():
+    for receiver in RECEIVERS.values():
+        setting = receiver.setting.upper()
         try:
-            schemes[receiver] = parse_schemes(getattr(config, setting))
+            found = schemes[receiver.name] = parse_schemes(" ".join(pairs(receiver, config)))
         except ValueError as fault:
-            faults.append(f"{setting.upper()}: {fault}")
+            faults.append(f"{setting}: {fault}")
             continue
-        if not schemes[receiver]:
-            log.warning("webhook_secret_missing", extra={"setting": setting.upper()})
-        own = {None, *(provider.name for provider in PROVIDERS[receiver])}
-        for misplaced in (one for one in schemes[receiver] if one.provider not in own):
-            fields = {"setting": setting.upper(), "preset": misplaced.preset}
+        if not found and not receiver.preset:
+            log.warning("webhook_secret_missing", extra={"setting": setting})
+        own = {None, *(provider.name for provider in receiver.providers)}
+        for misplaced in (one for one in found if one.provider not in own):
+            fields = {"setting": setting, "preset": misplaced.preset}
             log.warning("webhook_preset_misplaced", extra=fields)  # its events will be ignored
     if faults:
         raise ConfigError("The configuration is not usable: " + "; ".join(faults) + ".")
     app.extensions[SCHEMES] = schemes
-    for receiver, configured in schemes.items():
-        allow_body(
-            PATHS[receiver], max((scheme.max_body for scheme in configured), default=MAX_BODY)
-        )
+    for name, configured in schemes.items():
+        largest = max((scheme.max_body for scheme in configured), default=MAX_BODY)
+        allow_body(RECEIVERS[name].path, largest)
+
+
+def pairs(receiver: Receiver, config: Config) -> list[str]:
+    """The configured secrets as ``preset:secret``."""
+    values: list[str] = getattr(config, receiver.setting).split()
+    return [f"{receiver.preset}:{value}" for value in values] if receiver.preset else values
 
 
 def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: bytes) -> Verified:
@@ -72,7 +77,7 @@ def verify_request(receiver: Receiver, headers: list[tuple[str, str]], body: byt
     because of the body's size. Raises WebhookSecretMissing where no secret is configured, and
     SignatureUncheckable where the signature cannot be checked now.
     """
-    schemes: Sequence[Scheme] = current_app.extensions[SCHEMES][receiver]
+    schemes: Sequence[Scheme] = current_app.extensions[SCHEMES][receiver.name]
     if not schemes:
         raise WebhookSecretMissing
     try:

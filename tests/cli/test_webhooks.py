@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.identity_sync.models import IdentityObject
-from app.inbox.providers import PROVIDERS, Receiver
+from app.inbox.providers import RECEIVERS
 from app.inbox.providers.payloads import Posted
 from app.inbox.signatures.presets import PRESETS
 from app.inbox.signatures.samples import sample
@@ -123,9 +123,9 @@ class TestSendTest:
 
 class TestSamples:
     def test_have_the_form_of_their_provider(self, app):
-        assert app.extensions[SCHEMES].keys() == set(Receiver)
-        for group in PROVIDERS.values():
-            for provider in group:
+        assert app.extensions[SCHEMES].keys() == RECEIVERS.keys()
+        for receiver in RECEIVERS.values():
+            for provider in receiver.providers:
                 if provider.name == "ses":
                     continue  # only Amazon can sign it
                 posted = Posted(sample(provider.name, 1_800_000_000.5))

@@ -12,6 +12,7 @@ from werkzeug.test import TestResponse
 from app.emails.events import STATES
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.events import Change, IdentityEvent
+from app.inbox import providers as receivers
 from app.inbox.providers import Receiver, get_provider
 from app.inbox.providers.payloads import Unwanted
 from app.inbox.signatures.proof import SignatureInvalid
@@ -27,7 +28,7 @@ VECTORS = {vector["name"]: vector for vector in load_vectors()}
 
 
 def receiver_of(provider: str) -> Receiver:
-    return Receiver.EMAIL if provider in EMAIL else Receiver.IDENTITY
+    return receivers.EMAIL if provider in EMAIL else receivers.IDENTITY
 
 
 def post(sender: Sender, vector: Vector) -> TestResponse:
@@ -193,7 +194,7 @@ class TestEmailSamples:
         """Through the receiver; SendGrid's and SES's signatures are the vectors' affair."""
         preset = provider if provider in ("resend", "mailgun", "postmark") else "standard_webhooks"
         answer = sender.post(
-            preset, sample(provider, name), receiver=Receiver.EMAIL, message_id=f"msg_{name}"
+            preset, sample(provider, name), receiver=receivers.EMAIL, message_id=f"msg_{name}"
         )
         assert answer.status_code == 200
         work_off(sender.app)

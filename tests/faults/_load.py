@@ -15,7 +15,7 @@ from uuid import UUID
 
 import httpx
 
-from app.inbox.providers import PATHS, Receiver
+from app.inbox.providers import EMAIL, IDENTITY
 from app.inbox.signatures.sending import sign
 from tests.database import query
 from tests.running.serving import wait_until
@@ -127,13 +127,13 @@ class Load:
     def _posts_of(self, poster: int) -> Iterator[Request]:
         for number in count():
             name = f"msg_{poster}_{number}"
-            receiver, kind = Receiver.EMAIL, "email.opened"
+            receiver, kind = EMAIL, "email.opened"
             data = {"message_id": name, "recipient": "ada@acme.example"}
             if number % 10 == 0:
-                receiver, kind, data = Receiver.IDENTITY, "organization.created", {"id": name}
+                receiver, kind, data = IDENTITY, "organization.created", {"id": name}
             now = datetime.now(UTC).isoformat()
             body = json.dumps({"type": kind, "timestamp": now, "data": data | {"name": name}})
-            post = partial(_post, path=PATHS[receiver], body=body.encode(), name=name)
+            post = partial(_post, path=receiver.path, body=body.encode(), name=name)
             yield Request(name, self.receipts, post)
 
 

@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 from app.core.db.statements import Statement
 from app.inbox import processing
 from app.inbox.models import WebhookEvent
-from app.inbox.providers import PATHS, Receiver
+from app.inbox.providers import EMAIL, IDENTITY, Receiver
 from app.inbox.signatures.schemes import parse_schemes
 from app.inbox.signatures.sending import sign
 from app.inbox.verification import SCHEMES
@@ -34,11 +34,13 @@ class Sender:
     def __init__(self, app: Flask, monkeypatch: Any) -> None:
         self.app = app
         self._monkeypatch = monkeypatch
-        self.configure({receiver: self._all(receiver) for receiver in Receiver})
+        self.configure({receiver: self._all(receiver) for receiver in (IDENTITY, EMAIL)})
 
     def configure(self, texts: dict[Receiver, str], **options: Any) -> None:
         """Give the receivers other secrets, for this test."""
-        schemes = {receiver: parse_schemes(text, **options) for receiver, text in texts.items()}
+        schemes = {
+            receiver.name: parse_schemes(text, **options) for receiver, text in texts.items()
+        }
         self._monkeypatch.setitem(
             self.app.extensions, SCHEMES, {**self.app.extensions[SCHEMES], **schemes}
         )
@@ -52,7 +54,7 @@ class Sender:
         preset: str,
         body: Any,
         *,
-        receiver: Receiver = Receiver.IDENTITY,
+        receiver: Receiver = IDENTITY,
         message_id: str = "",
         now: float | None = None,
         headers: dict[str, str] | None = None,
@@ -63,11 +65,11 @@ class Sender:
         return self.post_raw(signed.body, {**signed.headers, **(headers or {})}, receiver=receiver)
 
     def post_raw(
-        self, body: bytes, headers: dict[str, str], *, receiver: Receiver = Receiver.IDENTITY
+        self, body: bytes, headers: dict[str, str], *, receiver: Receiver = IDENTITY
     ) -> TestResponse:
         """Post as it is."""
         sent = {"Content-Type": "application/json", **headers}
-        return self.app.test_client().post(PATHS[receiver], data=body, headers=sent)
+        return self.app.test_client().post(receiver.path, data=body, headers=sent)
 
     def deliver(self, preset: str, body: Any, **options: Any) -> WebhookEvent:
         """Post one event, apply it, and give its row."""
@@ -80,7 +82,7 @@ class Sender:
         self, kind: str, at: str = "09:00", *, delivery: str = "", **data: Any
     ) -> WebhookEvent:
         """Deliver an event in the generic form; ``at`` is the time of day."""
-        receiver = Receiver.EMAIL if kind.startswith("email.") else Receiver.IDENTITY
+        receiver = EMAIL if kind.startswith("email.") else IDENTITY
         body = {"type": kind, "timestamp": f"2026-01-05T{at}:00Z", "data": data}
         return self.deliver("standard_webhooks", body, receiver=receiver, message_id=delivery)
 
@@ -91,8 +93,8 @@ class Sender:
     @staticmethod
     def _all(receiver: Receiver) -> str:
         names = {
-            Receiver.IDENTITY: "standard_webhooks workos logto auth0 github stripe clerk stytch",
-            Receiver.EMAIL: "standard_webhooks mailgun postmark resend",
+            IDENTITY: "standard_webhooks workos logto auth0 github stripe clerk stytch",
+            EMAIL: "standard_webhooks mailgun postmark resend",
         }
         return " ".join(f"{name}:{SECRETS[name]}" for name in names[receiver].split())
 

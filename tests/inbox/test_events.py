@@ -5,7 +5,7 @@ import pytest
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
 from app.inbox import service
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL
 from app.tenants.models import Tenant
 from tests import database, factories
 from tests.conformance.webhook_samples import document
@@ -51,7 +51,7 @@ class TestList:
 
 class TestGet:
     def test_shows_payload_and_headers_without_secrets(self, api, sender, token):
-        sender.post("mailgun", document("mailgun", "opened"), receiver=Receiver.EMAIL)
+        sender.post("mailgun", document("mailgun", "opened"), receiver=EMAIL)
         (event,) = api.get(EVENTS, token=token).get_json()["data"]
 
         shown = api.get(f"{EVENTS}/{event['id']}", token=token).get_json()["data"]

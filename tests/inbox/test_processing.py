@@ -19,7 +19,7 @@ from app.emails import suppressions
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.identity_sync.models import IdentityObject
 from app.inbox import jobs, processing, receiving, service
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests import database
@@ -36,9 +36,7 @@ SENT = {
 
 
 def post_opened(sender: Sender, number: int = 1) -> str:
-    answer = sender.post(
-        "standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id=f"msg_{number}"
-    )
+    answer = sender.post("standard_webhooks", SENT, receiver=EMAIL, message_id=f"msg_{number}")
     return answer.get_json()["event_id"]
 
 
@@ -186,7 +184,7 @@ class TestFailures:
     def test_leave_nothing_half_done(self, app, sender, monkeypatch):
         body = {**SENT, "data": {**SENT["data"], "recipient": ["a@b.example", "c@d.example"]}}
         event_id = sender.post(
-            "standard_webhooks", body, receiver=Receiver.EMAIL, message_id="msg"
+            "standard_webhooks", body, receiver=EMAIL, message_id="msg"
         ).get_json()["event_id"]
         record = emails.record
 
@@ -227,7 +225,7 @@ class TestFailures:
 
         monkeypatch.setattr(emails, "record", fail_first)
         poison = {**SENT, "data": {**SENT["data"], "message_id": "poison"}}
-        sender.post("standard_webhooks", poison, receiver=Receiver.EMAIL, message_id="poison")
+        sender.post("standard_webhooks", poison, receiver=EMAIL, message_id="poison")
         event_id = post_opened(sender)
 
         with app.app_context():
@@ -255,7 +253,7 @@ class TestFailures:
         body = {**SENT, "data": {**SENT["data"], "recipient": part * (200_000 // len(part))}}
         started = time.monotonic()
 
-        row = sender.deliver("standard_webhooks", body, receiver=Receiver.EMAIL)
+        row = sender.deliver("standard_webhooks", body, receiver=EMAIL)
 
         assert (row.status, row.attempts) == ("failed", 1)
         assert "recipient" in row.detail
@@ -270,7 +268,7 @@ class TestLargeEvents:
         addresses = [f"user{number}@b.example" for number in range(recipients)]
         data = {"message_id": "large", "recipient": addresses, **shared}
         body = {**SENT, "type": "email.bounced", "data": data}
-        answer = sender.post("standard_webhooks", body, receiver=Receiver.EMAIL)
+        answer = sender.post("standard_webhooks", body, receiver=EMAIL)
         return answer.get_json()["event_id"]
 
     @staticmethod
@@ -373,7 +371,7 @@ class TestLargeEvents:
     def test_with_an_unreadable_part_are_not_applied_at_all(self, app, sender):
         body = {**SENT, "data": {"message_id": "large", "recipient": ["a@b.example"] * 700 + [" "]}}
 
-        row = sender.deliver("standard_webhooks", body, receiver=Receiver.EMAIL)
+        row = sender.deliver("standard_webhooks", body, receiver=EMAIL)
 
         assert (row.status, row.applied_parts) == ("failed", 0)
         assert all_rows(EmailEventRecord) == []
@@ -476,6 +474,6 @@ class TestPayloads:
         with app.app_context(), transaction():
             processing.remove_payloads(10)
 
-        answer = sender.post("standard_webhooks", SENT, receiver=Receiver.EMAIL, message_id="msg_1")
+        answer = sender.post("standard_webhooks", SENT, receiver=EMAIL, message_id="msg_1")
 
         assert answer.get_json() == {"status": "accepted", "event_id": event_id, "duplicate": True}

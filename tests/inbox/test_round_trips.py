@@ -10,7 +10,7 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.inbox import jobs
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -149,7 +149,7 @@ class TestIdentityEvents:
 class TestEmailEvents:
     @pytest.mark.parametrize("event", ["email.delivered", "email.opened", "email.bounced"])
     def test_send_nine_messages_at_most(self, count, event):
-        messages = count("resend", document("resend", event), receiver=Receiver.EMAIL)
+        messages = count("resend", document("resend", event), receiver=EMAIL)
 
         assert len(messages) <= APPLICATION, messages
 

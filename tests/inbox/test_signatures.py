@@ -41,7 +41,8 @@ SECRETS = {
     "workos": "workos-secret", "stripe": "whsec_stripe", "github": "github-secret",
     "logto": "logto-secret", "sendgrid": _P256_PRIVATE, "mailgun": "mailgun-key",
     "postmark": "user:pass:word", "auth0": "token", "auth0_basic": "user:password",
-    "auth0_header": "X-Hook-Key:value",
+    "auth0_header": "X-Hook-Key:value", "paddle": "pdl_ntfset", "chargebee": "user:pass:word",
+    "lemonsqueezy": "lemon-secret", "polar": _STANDARD,
 }  # fmt: skip
 VALUES = {**SECRETS, "sendgrid": _P256_PUBLIC, "ses": TOPIC}
 STANDARD_WEBHOOKS = {"standard-webhooks", "standard-webhooks-ed25519"}
@@ -283,13 +284,15 @@ class TestTheConfiguration:
         ("text", "said"),
         [
             ("whsec_abc", "expected preset:value"),
-            ("paddle:secret", "expected preset:value"),
+            ("braintree:secret", "expected preset:value"),
             ("workos:", "workos: the value is not a secret"),
             ("standard_webhooks:whsec_", "standard_webhooks: the value is not a secret"),
             ("svix:whsec_?!", "svix: the value is not a secret"),
             ("svix:whsk_a2V5", "svix: the value is not a secret"),
             ("svix:whpk_a2V5", "svix: the value is not a secret"),
             ("sendgrid:MFkw", "sendgrid: the value is not a P-256 public key"),
+            ("polar:whsec_", "polar: the value is not a secret"),
+            ("chargebee:password", "chargebee: the value is not user:password"),
             ("ses:my-topic", "ses: the value is not the ARN of an SNS topic"),
             ("postmark:password", "postmark: the value is not user:password"),
             ("auth0_header:value", "auth0_header: the value is not header:value"),
@@ -301,7 +304,8 @@ class TestTheConfiguration:
             parse_schemes(text)
 
     @pytest.mark.parametrize(
-        "pair", ["s3cr3t", "paddle:s3cr3t", "svix:s3cr3t*", "sendgrid:s3cr3t*", "postmark:s3cr3t"]
+        "pair",
+        ["s3cr3t", "braintree:s3cr3t", "svix:s3cr3t*", "sendgrid:s3cr3t*", "postmark:s3cr3t"],
     )
     def test_never_quotes_a_secret(self, pair):
         with pytest.raises(ValueError, match=r"preset:value|the value is not") as refused:

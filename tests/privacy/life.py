@@ -6,7 +6,7 @@ from app.auth import sessions
 from app.core.clock import utcnow
 from app.events.models import Event
 from app.imports.models import Import, ImportPiece
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL
 from app.webhooks.deliveries.models import WebhookDelivery
 from app.webhooks.endpoints.models import WebhookEndpoint
 from tests.database import platform_transaction, rows
@@ -183,7 +183,7 @@ def _by_mail(api: Any, sender: Sender, platform: str) -> None:
             "url": f"https://example.com/?who={word('url')}", "tags": [word("tag")],
             "metadata": {"who": word("meta")},
         }  # fmt: skip
-        _post(sender, f"email.{kind}", data, receiver=Receiver.EMAIL)
+        _post(sender, f"email.{kind}", data, receiver=EMAIL)
     path = f"/v1/app-communications/suppressions/{mail('new')}"
     assert api.delete(path, token=platform).status_code == 204
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from app.inbox.models import WebhookEvent
-from app.inbox.providers import Receiver
+from app.inbox.providers import EMAIL
 from tests.factories import create_tenant, create_user, platform_token
 from tests.inbox.sending import all_rows
 from tests.privacy.life import AT
@@ -84,7 +84,7 @@ class TestErasure:
                 "metadata": {"who": text},
             }
             body = {"type": "email.delivered", "timestamp": AT, "data": data}
-            options = {"receiver": Receiver.EMAIL, "message_id": f"mail {number}"}
+            options = {"receiver": EMAIL, "message_id": f"mail {number}"}
             row = sender.deliver("standard_webhooks", body, **options)
             assert row.status == "succeeded", row.detail
 

@@ -27,7 +27,7 @@ from app.dev.engines.sharing import engines
 from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
-from app.inbox.providers import PATHS, Receiver
+from app.inbox.providers import EMAIL, IDENTITY
 from app.inbox.signatures.sending import sign
 from app.webhooks.deliveries import work
 from app.webhooks.deliveries.attempt import Result
@@ -44,7 +44,7 @@ from tests.scim.directory import Directory, create_connection, replace
 
 USERS_PER_TENANT = 10
 CALLERS = ("superadmin", "owner", "tenant key", "platform key")
-PROVIDERS = {"workos": Receiver.IDENTITY, "resend": Receiver.EMAIL}
+PROVIDERS = {"workos": IDENTITY, "resend": EMAIL}
 ENVIRONMENT = {
     "IDP_WEBHOOK_SECRETS": f"workos:{SECRETS['workos']}",
     "EMAIL_WEBHOOK_SECRETS": f"resend:{SECRETS['resend']}",
@@ -238,7 +238,7 @@ def use_everything(app: Flask, world: World) -> None:
     for provider, receiver in PROVIDERS.items():
         for file in sample_files(provider).values():
             signed = sign(provider, SECRETS[provider], file.read_bytes(), time.time())
-            app.test_client().post(PATHS[receiver], data=signed.body, headers=signed.headers)
+            app.test_client().post(receiver.path, data=signed.body, headers=signed.headers)
     with app.app_context():
         for name, job in JOBS.items():
             # An erasure searches whole tables, once for all who wait.

@@ -1,9 +1,10 @@
-"""The supported providers of each receiver. The last one of each is the generic form."""
+"""The receivers, and the supported providers of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import StrEnum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from app.inbox.providers import (
     auth0,
@@ -23,19 +24,31 @@ from app.inbox.providers.payloads import Posted, Unreadable
 from app.inbox.providers.provider import Provider
 
 
-class Receiver(StrEnum):
-    """The two endpoints that receive events."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Receiver:
+    """An endpoint that receives events. A provider belongs to one receiver only.
 
-    IDENTITY = "identity"
-    EMAIL = "email"
+    ``setting`` has its secrets: pairs ``preset:secret``, or secrets of its only ``preset``. The last
+    one of ``providers`` is the generic form. ``apply(event, parts)`` applies what ``adapt`` of the
+    provider returned for a claimed event, and returns the event's Status and detail; None: identity
+    and e-mail events. ``api_key`` is a setting: if it has a value, another process reads the objects
+    of the events from the provider, so the worker leaves them.
+    """
+
+    name: str
+    path: str
+    setting: str
+    providers: tuple[Provider, ...]
+    preset: str = ""
+    apply: Callable[[Any, Sequence[Any]], tuple[Any, str]] | None = None
+    api_key: str = ""
 
 
-PATHS = {
-    Receiver.IDENTITY: "/webhooks/idp",
-    Receiver.EMAIL: "/v1/app-communications/webhooks/emailprovider",
-}
-PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = {
-    Receiver.IDENTITY: (
+IDENTITY = Receiver(
+    name="identity",
+    path="/webhooks/idp",
+    setting="idp_webhook_secrets",
+    providers=(
         auth0.PROVIDER,
         stytch.PROVIDER,
         logto.PROVIDER,
@@ -43,7 +56,12 @@ PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = {
         clerk.PROVIDER,
         generic.PROVIDER,
     ),
-    Receiver.EMAIL: (
+)
+EMAIL = Receiver(
+    name="email",
+    path="/v1/app-communications/webhooks/emailprovider",
+    setting="email_webhook_secrets",
+    providers=(
         sendgrid.PROVIDER,
         mailgun.PROVIDER,
         postmark.PROVIDER,
@@ -51,13 +69,29 @@ PROVIDERS: Mapping[Receiver, tuple[Provider, ...]] = {
         resend.PROVIDER,
         generic_email.PROVIDER,
     ),
-}
-_BY_NAME = {provider.name: provider for group in PROVIDERS.values() for provider in group}
+)
+RECEIVERS: dict[str, Receiver] = {}
+_BY_SOURCE: dict[str, tuple[Receiver, Provider]] = {}
+
+
+def register(receiver: Receiver) -> None:
+    """Add a receiver. Modules of routes do this when they are imported."""
+    RECEIVERS[receiver.name] = receiver
+    _BY_SOURCE.update({each.name: (receiver, each) for each in receiver.providers})
+
+
+register(IDENTITY)
+register(EMAIL)
 
 
 def get_provider(name: str) -> Provider:
-    """The provider of this name, which is unique over both receivers; KeyError."""
-    return _BY_NAME[name]
+    """The provider of this name; KeyError."""
+    return _BY_SOURCE[name][1]
+
+
+def receiver_of(source: str) -> Receiver:
+    """The receiver of the provider of this name; KeyError."""
+    return _BY_SOURCE[source][0]
 
 
 def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
@@ -68,7 +102,7 @@ def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
     provider of the other receiver, whose secret is configured for the wrong endpoint, is read as
     the generic form.
     """
-    group = PROVIDERS[receiver]
+    group = receiver.providers
     name = name or _provider_by_form(posted)
     return next((provider for provider in group if provider.name == name), group[-1])
 

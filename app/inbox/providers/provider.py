@@ -67,14 +67,15 @@ class Each(Sequence[T]):
         return self._make(self._items[place])
 
 
-Adapt = Callable[[bytes], Sequence[Event]]
+Adapt = Callable[[bytes], Sequence[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """How one provider writes its events.
 
-    ``adapt(body)`` returns the events of one delivery. It, or making the first event, may raise
+    ``adapt(body)`` returns the events of one delivery: an Event, or what the receiver's ``apply``
+    takes. It, or making the first event, may raise
     Unwanted or Unreadable; making a later event does not.
     ``event_type`` and ``own_id`` find the provider's names in an event; other values than text are
     no names. ``sends_batches``: a request is a list of events.

@@ -42,7 +42,21 @@ def _standard_key(value: str) -> dict[str, object]:
     secret = decoded_key(value.removeprefix("whsec_"))
     if not secret or value.startswith("whsk_"):
         raise ValueError
-    return {"key": secret}
+    return {"key": (secret,)}
+
+
+def polar_keys(value: str) -> tuple[bytes, ...]:
+    """The keys that a secret of Polar may stand for, which only its age decides.
+
+    Until September 2026 the key was the whole text, then what follows ``whsec_`` in base64.
+    """
+    if not value.removeprefix("whsec_"):
+        raise ValueError
+    try:
+        decoded = decoded_key(value.removeprefix("whsec_")) if value.startswith("whsec_") else b""
+    except ValueError:
+        decoded = b""
+    return (value.encode(), decoded) if decoded else (value.encode(),)
 
 
 def _p256_key(value: str) -> dict[str, object]:
@@ -83,6 +97,7 @@ _STANDARD_KEY = Value(
 _P256_KEY = Value(_p256_key, "a P-256 public key (base64 of its DER form, without PEM lines)")
 _TOPIC = Value(_topic, "the ARN of an SNS topic")
 _USER_AND_PASSWORD = Value(_user_and_password, "user:password")
+_POLAR_SECRET = Value(lambda value: {"key": polar_keys(value)}, "a secret")
 _HEADER_AND_VALUE = Value(_header_and_value, "header:value")
 
 
@@ -125,6 +140,19 @@ PRESETS: Mapping[str, Preset] = {
     "stripe": Preset(
         verifiers.timestamped_hmac, None, {"header": "stripe-signature", "tolerance": 300}
     ),
+    "paddle": Preset(
+        verifiers.timestamped_hmac,
+        "paddle",
+        {"header": "paddle-signature", "tolerance": 300, "form": (";", "ts", "h1", ":")},
+    ),
+    "lemonsqueezy": Preset(verifiers.body_hmac, "lemonsqueezy", {"header": "x-signature"}),
+    "polar": Preset(
+        verifiers.standard_webhooks,
+        "polar",
+        {"families": ("webhook",), "tolerance": 300},
+        _POLAR_SECRET,
+    ),
+    "chargebee": _authorization("chargebee", "basic", _USER_AND_PASSWORD),
     "github": Preset(
         verifiers.body_hmac, None, {"header": "x-hub-signature-256", "prefix": "sha256="}
     ),

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_der_private_key
 
-from app.inbox.signatures.presets import decoded_key
+from app.inbox.signatures.presets import decoded_key, polar_keys
 
 
 class Signed(NamedTuple):
@@ -61,8 +61,10 @@ def _standard_webhooks(
 def _timestamped(
     header: str, form: str, unit: int, secret: str, body: bytes, now: float, message_id: str
 ) -> Signed:
+    """``form`` is that of the header; what is signed has a colon where its entries have semicolons."""
     time = int(now * unit)
-    return Signed({header: form.format(time, _hex(secret, f"{time}.".encode() + body))}, body)
+    joint = ":" if ";" in form else "."
+    return Signed({header: form.format(time, _hex(secret, f"{time}{joint}".encode() + body))}, body)
 
 
 def _github(secret: str, body: bytes, now: float, message_id: str) -> Signed:
@@ -70,8 +72,13 @@ def _github(secret: str, body: bytes, now: float, message_id: str) -> Signed:
     return Signed({"X-Hub-Signature-256": signature, "X-GitHub-Delivery": message_id}, body)
 
 
-def _logto(secret: str, body: bytes, now: float, message_id: str) -> Signed:
-    return Signed({"logto-signature-sha-256": _hex(secret, body)}, body)
+def _polar(secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    key = base64.b64encode(polar_keys(secret)[-1]).decode()
+    return _standard_webhooks("webhook", key, body, now, message_id)
+
+
+def _digest(header: str, secret: str, body: bytes, now: float, message_id: str) -> Signed:
+    return Signed({header: _hex(secret, body)}, body)
 
 
 def _sendgrid(secret: str, body: bytes, now: float, message_id: str) -> Signed:
@@ -117,8 +124,12 @@ _SIGNERS: dict[str, Callable[[str, bytes, float, str], Signed]] = {
     **dict.fromkeys(("svix", "clerk", "stytch", "resend"), partial(_standard_webhooks, "svix")),
     "workos": partial(_timestamped, "WorkOS-Signature", "t={}, v1={}", 1000),
     "stripe": partial(_timestamped, "Stripe-Signature", "t={},v1={}", 1),
+    "paddle": partial(_timestamped, "Paddle-Signature", "ts={};h1={}", 1),
+    "lemonsqueezy": partial(_digest, "X-Signature"),
+    "polar": _polar,
+    "chargebee": _basic,
     "github": _github,
-    "logto": _logto,
+    "logto": partial(_digest, "logto-signature-sha-256"),
     "sendgrid": _sendgrid,
     "mailgun": _mailgun,
     "postmark": _basic,

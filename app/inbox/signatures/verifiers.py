@@ -35,53 +35,63 @@ from app.inbox.signatures.proof import (
 def standard_webhooks(
     request: SignedRequest,
     *,
-    key: bytes | Ed25519PublicKey,
+    key: Sequence[bytes] | Ed25519PublicKey,
     families: Sequence[str],
     tolerance: int,
 ) -> Proof:
     """Standard Webhooks, and Svix, from which it grew: ``id.timestamp.body``.
 
     The first of the header families (``svix``, ``webhook``) that is complete is read. A secret
-    is matched by ``v1`` entries (HMAC-SHA256), a public key by ``v1a`` entries (Ed25519).
+    is matched by ``v1`` entries (HMAC-SHA256) with any of its keys, a public key by ``v1a`` entries
+    (Ed25519).
     """
     message_id, timestamp, signatures = _first_family(request, families)
     _check_age(timestamp, request.now, tolerance)
     content = _raw(f"{message_id}.{timestamp}.") + request.body
     entries = [entry.partition(",") for entry in signatures.split(" ")]
-    if isinstance(key, bytes):
-        matched = _any_equal(
-            [value for version, _, value in entries if version == "v1"],
-            base64.b64encode(_hmac(key, content)),
-        )
-    else:
+    if isinstance(key, Ed25519PublicKey):
         matched = any(
             _ed25519_holds(key, value, content) for version, _, value in entries if version == "v1a"
         )
+    else:
+        values = [value for version, _, value in entries if version == "v1"]
+        matched = sum(_any_equal(values, base64.b64encode(_hmac(one, content))) for one in key) > 0
     if not matched:
         raise SignatureInvalid("no entry matches")
     return Proof(message_id=message_id)
 
 
 def timestamped_hmac(
-    request: SignedRequest, *, key: bytes, header: str, tolerance: int, per_second: int = 1
+    request: SignedRequest,
+    *,
+    key: bytes,
+    header: str,
+    tolerance: int,
+    per_second: int = 1,
+    form: tuple[str, str, str, str] = (",", "t", "v1", "."),
 ) -> Proof:
     """WorkOS and Stripe: ``t=<time>,v1=<hex>``, over ``t.body``; ``t`` once, ``v1`` once or more.
 
-    ``per_second`` is the unit of ``t``: 1 for seconds, 1000 for milliseconds.
+    ``per_second`` is the unit of ``t``: 1 for seconds, 1000 for milliseconds. ``form``: what
+    separates the entries, their two names, and what stands between time and body.
     """
-    parts = [part.strip(" ").partition("=") for part in _required(request, header).split(",")]
-    times = [value for name, _, value in parts if name == "t"]
+    separator, time, version, joint = form
+    given = _required(request, header)
+    if separator != "," and "," in given:
+        raise SignatureInvalid("a repeated header")
+    parts = [part.strip(" ").partition("=") for part in given.split(separator)]
+    times = [value for name, _, value in parts if name == time]
     if len(times) != 1:
         raise SignatureInvalid("not exactly one timestamp")
     _check_age(times[0], request.now, tolerance, per_second)
-    expected = _hmac(key, _raw(f"{times[0]}.") + request.body).hex().encode()
-    if not _any_equal([value for name, _, value in parts if name == "v1"], expected):
-        raise SignatureInvalid("no v1 value matches")
+    expected = _hmac(key, _raw(f"{times[0]}{joint}") + request.body).hex().encode()
+    if not _any_equal([value for name, _, value in parts if name == version], expected):
+        raise SignatureInvalid(f"no {version} value matches")
     return Proof()
 
 
 def body_hmac(request: SignedRequest, *, key: bytes, header: str, prefix: str = "") -> Proof:
-    """GitHub and Logto: only the body is signed, in hex. A replay stays valid for ever.
+    """GitHub, Logto and Lemon Squeezy: only the body is signed, in hex. A replay is always valid.
 
     No header is signed, ``X-GitHub-Delivery`` neither, so there is no delivery id.
     """
@@ -129,7 +139,7 @@ def mailgun(request: SignedRequest, *, key: bytes, tolerance: int) -> Proof:
 def static_credential(
     request: SignedRequest, *, key: bytes, header: str, scheme: str | None = None
 ) -> Proof:
-    """Postmark and Auth0: a shared secret in a header; nothing is signed.
+    """Postmark, Auth0 and Chargebee: a shared secret in a header; nothing is signed.
 
     The name of an authentication ``scheme`` (Basic, Bearer) is compared without case.
     """

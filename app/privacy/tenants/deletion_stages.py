@@ -33,7 +33,7 @@ from app.emails.suppressions import normalized
 from app.extensions import db
 from app.identity_sync.events import UserEvent
 from app.imports.models import ImportFault
-from app.inbox.providers import PROVIDERS, Receiver, get_provider
+from app.inbox.providers import IDENTITY, get_provider
 from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.inbox.signatures.samples import is_sample
 from app.privacy.identifiers import ANY_ID, Identifiers
@@ -49,7 +49,7 @@ PAYLOADS = 500
 LEFT = ("id", "created_at", "updated_at", "idp_org_id", "plan_name", "is_active")
 """What the event of the deletion still says about the tenant."""
 BEFORE_ALL = UUID(int=0)
-SOURCES = [provider.name for provider in PROVIDERS[Receiver.IDENTITY]]
+SOURCES = [provider.name for provider in IDENTITY.providers]
 
 
 @dataclass
