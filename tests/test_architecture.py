@@ -407,6 +407,7 @@ class TestEndpoints:
             "/openapi.json",
             "/scim/oauth/token",
             "/webhooks/idp",
+            "/webhooks/billing/<provider>",
             "/v1/app-communications/webhooks/emailprovider",
             "/",
             "/console/sign-in",

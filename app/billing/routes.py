@@ -1,20 +1,27 @@
-"""/v1/billing/customers."""
+"""/v1/billing/customers, and the receivers of billing providers' events, which are public."""
 
 from __future__ import annotations
 
-from app.auth.guard import current_actor, requires
+from flask import Response
+
+from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
 from app.billing import customers
+from app.billing.handler import receiver_for
 from app.billing.models import BillingCustomer
+from app.billing.providers import PROVIDERS
 from app.billing.schemas import (
     BillingCustomerQuerySchema,
     BillingCustomerSchema,
     BillingCustomerSetSchema,
 )
 from app.core.db.pages import Page
-from app.core.errors import NotFound
+from app.core.errors import DatabaseUnavailable, NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
+from app.inbox.providers import RECEIVERS, register
+from app.inbox.routes import receive
+from app.inbox.verification import WebhookSecretMissing
 from app.subscriptions.models import ProviderName
 
 blp = Blueprint(
@@ -23,8 +30,34 @@ blp = Blueprint(
     url_prefix="/v1/billing/customers",
     description="The tenants of customers at billing providers.",
 )
-BLUEPRINTS = (blp,)
+receivers = Blueprint(
+    "billing_webhooks",
+    __name__,
+    url_prefix="/webhooks/billing",
+    description="Receivers of the events of billing providers.",
+)
+BLUEPRINTS = (blp, receivers)
 MAX_CUSTOMER_ID = 255
+
+for _provider in PROVIDERS.values():
+    register(receiver_for(_provider))
+
+
+@receivers.post("/<provider>")
+@public
+@receivers.response(200, description="The event is stored; it is applied after the answer.")
+@receivers.alt_response(401, description="No configured secret matches the signature.")
+@receivers.alt_response(413, description="The body is larger than 5 MiB.")
+@receivers.raises(NotFound.of("provider"), DatabaseUnavailable, WebhookSecretMissing)
+def receive_billing_event(provider: str) -> Response:
+    """Receive a billing provider's event, signed by its sender.
+
+    `provider` is `stripe`, `paddle`, `chargebee`, `lemonsqueezy` or `polar`. Answers as the identity
+    provider's receiver does.
+    """
+    if provider not in PROVIDERS:
+        raise NotFound.of("provider")
+    return receive(RECEIVERS[provider])
 
 
 @blp.get("")

@@ -10,6 +10,7 @@ import click
 from flask import Flask, current_app
 from redis.exceptions import RedisError
 
+from app.billing.reader import run_reader
 from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.core.errors import first_line
@@ -24,7 +25,12 @@ from app.webhooks.deliveries.sender import run_sender
 log = logging.getLogger(__name__)
 jobs = OperationGroup("jobs", help="Run and inspect background work.")
 
-RUN = {"scheduler": run_scheduler, "sequencer": run_sequencer, "sender": run_sender}
+RUN = {
+    "scheduler": run_scheduler,
+    "sequencer": run_sequencer,
+    "sender": run_sender,
+    "billing": run_reader,
+}
 
 
 @jobs.command("worker")
@@ -55,7 +61,7 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
 
 @jobs.command("background")
 def background() -> None:
-    """Run scheduler, sequencer and sender until SIGTERM.
+    """Run scheduler, sequencer, sender and billing until SIGTERM.
 
     They are threads of one process. One that fails starts again; the others continue.
     """
@@ -84,6 +90,15 @@ def sender() -> None:
     Deliveries that have begun are finished.
     """
     _run("sender")
+
+
+@jobs.command("billing")
+def billing() -> None:
+    """Read from billing providers what their events are about, until SIGTERM.
+
+    Events that have begun are finished.
+    """
+    _run("billing")
 
 
 def _run(*parts: str) -> None:

@@ -65,7 +65,8 @@ def send_test(
     The harmless event of an identity provider creates a tenant named Sample, whose idp_org_id
     begins with sample_. With --clean nothing is sent: these tenants are deleted at once, with the
     events that created them. The event of an e-mail provider adds a delivery to nobody@example.com
-    to the records of e-mail, from which nothing is removed by itself.
+    to the records of e-mail, from which nothing is removed by itself. The event of a billing
+    provider changes nothing.
     """
     if clean:
         print_rows([{"deleted": delete_samples(actor=SYSTEM_CLI)}], ["deleted"], as_json=as_json)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -177,6 +179,19 @@ def is_public(host: str) -> bool:
     address = getattr(address, "ipv4_mapped", None) or address
     is_refused = address.is_multicast or any(address in network for network in NOT_PUBLIC)
     return address.is_global and not is_refused
+
+
+def retry_after(text: str) -> float:
+    """The seconds of a ``Retry-After`` header (RFC 9110 §10.2.3); 0 for one that is absent or wrong."""
+    if text.isascii() and text.isdecimal() and len(text) < 10:
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 class _Adapter(HTTPAdapter):

@@ -57,7 +57,7 @@ RELEASE = Statement(
     "webhook_events.release",
     "UPDATE webhook_events SET status = 'pending', detail = '', attempts = 0, next_attempt_at = now(),"
     " updated_at = now(), version = version + 1"
-    " WHERE id = ANY (CAST(:ids AS uuid[])) AND status = 'waiting_tenant'",
+    " WHERE id = ANY (CAST(:ids AS uuid[])) AND status = 'waiting_tenant' RETURNING source",
 )
 
 
@@ -133,8 +133,8 @@ def _replay(events: Sequence[WebhookEvent], *, actor: Actor) -> list[WebhookEven
 
 def release(event_ids: Sequence[UUID]) -> None:
     """Make events pending that wait for a tenant, and notify the worker."""
-    if event_ids and RELEASE.execute(ids=list(event_ids)):
-        INBOX.notify()
+    if event_ids:
+        notify(*set(RELEASE.scalars(ids=list(event_ids))))
 
 
 def statistics() -> list[dict[str, object]]:

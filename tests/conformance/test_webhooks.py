@@ -4,6 +4,7 @@ They are read from beside this file, or from the folder named by ``CONFORMANCE_D
 verdicts on which the providers' own packages differ, and Kinde's body that is a JWT.
 """
 
+import json
 from typing import Any
 
 import pytest
@@ -14,17 +15,25 @@ from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.events import Change, IdentityEvent
 from app.inbox import providers as receivers
 from app.inbox.providers import Receiver, get_provider
-from app.inbox.providers.payloads import Unwanted
+from app.inbox.providers.payloads import Unwanted, digest
 from app.inbox.signatures.proof import SignatureInvalid
 from app.inbox.signatures.sns import Certificates
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests.conformance.webhook_samples import EMAIL, IDENTITY, expected_events, sample, sample_files
-from tests.conformance.webhook_vectors import Vector, body, load_vectors, scheme_text, verdict
+from tests.conformance.webhook_vectors import (
+    Vector,
+    body,
+    load_billing_vectors,
+    load_vectors,
+    scheme_text,
+    verdict,
+)
 from tests.inbox.sending import Sender, all_events, all_rows, event_row, work_off
 
 VECTORS = {vector["name"]: vector for vector in load_vectors()}
+BILLING = {vector["name"]: vector for vector in load_billing_vectors()}
 
 
 def receiver_of(provider: str) -> Receiver:
@@ -73,6 +82,28 @@ class TestVectors:
 
 def _ids(answered: dict[str, Any]) -> set[str]:
     return set(answered.get("event_ids") or [answered["event_id"]])
+
+
+class TestBillingVectors:
+    @pytest.mark.parametrize("name", BILLING)
+    def test_get_their_recorded_verdict(self, sender, name):
+        vector = BILLING[name]
+        receiver = receivers.RECEIVERS[vector["provider"]]
+        secrets = vector.get("secrets") or [vector["secret"]]
+        sender.configure({receiver: " ".join(f"{receiver.preset}:{one}" for one in secrets)})
+        sender.set_clock(vector["now"])
+        raw = vector["body"].encode()
+
+        answer = sender.post_raw(raw, vector["headers"], receiver=receiver)
+
+        assert answer.status_code == (200 if vector["valid"] else 401), vector["why"]
+        stored = all_events()
+        assert len(stored) == vector["valid"]
+        if vector["valid"]:
+            event = json.loads(raw)
+            ids = (event.get("id"), event.get("event_id"), vector["headers"].get("webhook-id"))
+            assert stored[0].external_id == next(filter(None, ids), digest(raw))
+            assert (stored[0].source, stored[0].body) == (vector["provider"], raw)
 
 
 class TestIdentitySamples:

@@ -29,6 +29,13 @@ def load_vectors() -> list[Vector]:
     return [v for v in vectors if verdict(v) != "either" and v["scheme"] not in LEFT_OUT]
 
 
+def load_billing_vectors() -> list[Vector]:
+    """The recorded requests of billing providers, from the folder ``billing``."""
+    folder = Path(os.environ.get("CONFORMANCE_DIR") or Path(__file__).parent) / "billing"
+    files = sorted(folder.glob("vectors*.json"))
+    return [vector for file in files for vector in json.loads(file.read_text())]
+
+
 def verdict(vector: Vector) -> str:
     return vector.get("recommended", vector["expect"])
 

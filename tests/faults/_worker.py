@@ -1,4 +1,4 @@
-"""A worker, a scheduler, a sequencer or a sender in a process of its own, started in no time by a fork server.
+"""A worker, or a part of the background process, in a process of its own, started in no time by a fork server.
 
 The same as those of ``flask jobs``; only the imports are done beforehand.
 """
@@ -15,6 +15,8 @@ from typing import Any
 import psutil
 
 from app import create_app, import_each
+from app.billing import reader
+from app.billing.reader import run_reader
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
@@ -53,6 +55,11 @@ def start_sender(environment: Mapping[str, str], *, lease: int) -> ForkServerPro
     return _start(_send, environment, lease)
 
 
+def start_reader(environment: Mapping[str, str], *, lease: int) -> ForkServerProcess:
+    """Start a reader whose events are read again ``lease`` seconds after it was killed."""
+    return _start(_read, environment, lease)
+
+
 def kill(process: ForkServerProcess) -> None:
     """SIGKILL to a process and to its children, such as the one of a worker's job."""
     with suppress(psutil.NoSuchProcess):
@@ -85,6 +92,11 @@ def _start(
 def _send(environment: Mapping[str, str], lease: int) -> None:
     work.LEASE = lease
     run_sender(create_app(environment), stop=lambda: False)
+
+
+def _read(environment: Mapping[str, str], lease: int) -> None:
+    reader.LEASE_SECONDS = lease
+    run_reader(create_app(environment), stop=lambda: False)
 
 
 def _schedule(environment: Mapping[str, str]) -> None:

@@ -24,7 +24,8 @@ SECRETS = {
     **dict.fromkeys(("standard_webhooks", "clerk", "stytch", "resend"), STANDARD),
     "workos": "workos-secret", "logto": "logto-secret", "auth0": "auth0-token",
     "mailgun": "mailgun-key", "postmark": "user:password", "github": "github-secret",
-    "stripe": "whsec_stripe",
+    "stripe": "whsec_stripe", "paddle": "paddle-secret", "chargebee": "user:password",
+    "lemonsqueezy": "lemon-secret", "polar": STANDARD,
 }  # fmt: skip
 
 

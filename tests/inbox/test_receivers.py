@@ -9,7 +9,7 @@ from redis import Redis
 from app import create_app
 from app.core.http import body_limits
 from app.core.jobs.queues import Queue, queue_named
-from app.inbox.providers import EMAIL, IDENTITY
+from app.inbox.providers import EMAIL, IDENTITY, RECEIVERS, Receiver
 from app.inbox.providers.payloads import digest
 from app.inbox.receiving import PROCESS_EVENTS
 from app.inbox.signatures.sending import sign
@@ -266,6 +266,92 @@ class TestRefused:
         create_app({**environment, "EMAIL_WEBHOOK_SECRETS": secrets})
 
         assert body_limits.body_limit(path) == limit
+
+
+class TestBillingReceivers:
+    """One for each provider, with its own secrets."""
+
+    @pytest.fixture(params=["stripe", "paddle", "chargebee", "lemonsqueezy", "polar"])
+    def receiver(self, request, app) -> Receiver:
+        return RECEIVERS[request.param]
+
+    @staticmethod
+    def trust(sender: Sender, receiver: Receiver) -> None:
+        """Give the receiver two secrets, of which the second is used."""
+        other = f"{receiver.preset}:other:secret"
+        sender.configure({receiver: f"{other} {receiver.preset}:{SECRETS[receiver.preset]}"})
+
+    def test_store_the_event_of_their_provider(self, sender, receiver):
+        self.trust(sender, receiver)
+
+        answer = sender.post(receiver.preset, {"type": "x"}, receiver=receiver)
+
+        assert answer.status_code == 200
+        (row,) = all_events()
+        assert (row.source, row.status) == (receiver.name, "pending")
+        assert answer.get_json() == {
+            "status": "accepted",
+            "event_id": str(row.id),
+            "duplicate": False,
+        }
+
+    def test_answer_503_without_a_secret(self, sender, receiver):
+        answer = sender.post(receiver.preset, {"type": "x"}, receiver=receiver)
+
+        assert answer.status_code == 503
+        assert answer.get_json()["code"] == "webhook_secret_missing"
+        assert all_events() == []
+
+    def test_answer_401_for_another_secret_and_for_another_body(self, sender, receiver):
+        sender.configure({receiver: f"{receiver.preset}:other:secret"})
+
+        answers = [
+            sender.post(receiver.preset, {"type": "x"}, receiver=receiver),
+            sender.post_raw(b"{}", {}, receiver=receiver),
+        ]
+
+        assert [answer.status_code for answer in answers] == [401, 401]
+        assert all_events() == []
+
+    def test_take_five_mebibytes_and_no_more(self, sender, receiver):
+        self.trust(sender, receiver)
+
+        answers = [
+            sender.post(
+                receiver.preset, b"%b%b" % (b"{}", b" " * (size - 2)), receiver=receiver
+            ).status_code
+            for size in (5 * 1024 * 1024, 5 * 1024 * 1024 + 1)
+        ]
+
+        assert answers == [200, 413]
+
+    def test_take_no_other_method(self, app, receiver):
+        assert app.test_client().get(receiver.path).status_code == 405
+
+    def test_do_not_take_the_secret_of_another_receiver(self, sender, receiver):
+        sender.configure({IDENTITY: f"{receiver.preset}:{SECRETS[receiver.preset]}"})
+
+        answer = sender.post(receiver.preset, {"type": "x"}, receiver=receiver)
+
+        assert answer.status_code == 503
+
+    def test_are_not_there_for_an_unknown_provider(self, app):
+        answer = app.test_client().post("/webhooks/billing/braintree", data=b"{}")
+
+        assert answer.status_code == 404
+        assert answer.get_json()["code"] == "billing_provider_not_found"
+
+    def test_read_their_secrets_from_their_settings(self, environment, receiver):
+        secret = SECRETS[receiver.preset]
+        settings = {receiver.setting.upper(): f"other:secret {secret}"}
+        configured = create_app({**environment, **settings})
+        signed = sign(receiver.preset, secret, b'{"type": "x"}', time.time())
+
+        answer = configured.test_client().post(
+            receiver.path, data=signed.body, headers=signed.headers
+        )
+
+        assert answer.status_code == 200
 
 
 class TestConfiguration:

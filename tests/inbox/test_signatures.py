@@ -8,6 +8,8 @@ import weakref
 from contextlib import suppress
 
 import pytest
+import standardwebhooks
+import stripe
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -178,6 +180,74 @@ class TestEverySenderThatCanBeImitated:
     def test_cannot_be_amazon(self):
         with pytest.raises(ValueError, match="ses"):
             sign("ses", TOPIC, BODY, NOW)
+
+
+class TestProvidersOwnPackages:
+    """They accept what we sign, so what we accept is what they sign."""
+
+    def test_stripe_accepts_what_we_sign(self):
+        raw = json.dumps({"id": "evt_1", "object": "event", "type": "customer.updated"}).encode()
+        signed = sign("stripe", "whsec_stripe", raw, time.time())
+
+        event = stripe.Webhook.construct_event(
+            raw, signed.headers["Stripe-Signature"], "whsec_stripe"
+        )
+
+        assert event.id == "evt_1"
+
+    @pytest.mark.parametrize(
+        ("secret", "package_secret"),
+        [(_STANDARD, _STANDARD), ("whsec_not-base64", b"whsec_not-base64")],
+    )
+    def test_standard_webhooks_accepts_what_we_sign_as_polar(self, secret, package_secret):
+        raw = b'{"type": "subscription.updated"}'
+        signed = sign("polar", secret, raw, time.time(), message_id="msg_1")
+
+        found = standardwebhooks.Webhook(package_secret).verify(raw, signed.headers)
+
+        assert found == json.loads(raw)
+
+
+class TestPolar:
+    """Only the age of a secret, which nobody tells us, decides which key it stands for."""
+
+    @pytest.mark.parametrize("secret", [_STANDARD, "whsec_lcwEfgBqz0OJ14iMithb6jT15fYiCXSl", "own"])
+    def test_is_believed_with_the_whole_secret_as_key(self, secret):
+        key = base64.b64encode(secret.encode()).decode()
+        signed = sign("standard_webhooks", key, BODY, NOW, message_id="msg_1")
+
+        verified = check(f"polar:{secret}", signed.headers, BODY)
+
+        assert (verified.provider, verified.proof.message_id) == ("polar", "msg_1")
+
+    def test_is_believed_with_what_follows_the_prefix_in_base64(self):
+        signed = sign("standard_webhooks", _STANDARD, BODY, NOW)
+
+        assert check(f"polar:{_STANDARD}", signed.headers, BODY).provider == "polar"
+
+    def test_never_has_an_empty_key(self):
+        signed = sign("standard_webhooks", "", BODY, NOW)
+
+        with pytest.raises(SignatureInvalid):
+            check("polar:whsec_= polar:whsec_====", signed.headers, BODY)
+
+
+class TestPaddle:
+    def test_is_believed_by_any_of_its_signatures(self):
+        right = sign("paddle", "key", BODY, NOW).headers["Paddle-Signature"]
+        time_, _, signature = right.partition(";")
+
+        for header in (
+            f"{right};h1=00",
+            f"{time_};h1=00;{signature}",
+            f"h1=00;{signature};{time_}",
+        ):
+            assert check("paddle:key", {"Paddle-Signature": header}, BODY).provider == "paddle"
+
+    @pytest.mark.parametrize("header", ["ts=1;h1=", ";;", "ts=1;ts=1;h1=00", "ts=;h1=00", "h1=00"])
+    def test_is_refused_where_the_header_has_another_form(self, header):
+        with pytest.raises(SignatureInvalid):
+            check("paddle:key", {"Paddle-Signature": header}, BODY)
 
 
 class TestWhatASignatureTells:

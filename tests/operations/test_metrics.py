@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from redis import Redis
 
 from app import create_app
+from app.billing.reader import run_reader
 from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.worker import make_worker
 from app.core.observability.metrics import JOB_RESULTS
@@ -97,7 +98,12 @@ class TestMetrics:
 
     @pytest.mark.parametrize(
         ("process", "run"),
-        [("scheduler", run_scheduler), ("sequencer", run_sequencer), ("sender", run_sender)],
+        [
+            ("scheduler", run_scheduler),
+            ("sequencer", run_sequencer),
+            ("sender", run_sender),
+            ("billing", run_reader),
+        ],
     )
     def test_tells_when_a_process_was_last_seen(self, app, environment, api, process, run):
         metric = "process_last_seen", ("process", process)

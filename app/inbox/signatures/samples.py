@@ -1,5 +1,6 @@
 """A harmless event in each provider's form, for testing a receiver: an organization named Sample is
-created, or a message was delivered to an address that does not exist."""
+created, a message was delivered to an address that does not exist, or a customer who belongs to no
+tenant has changed."""
 
 from __future__ import annotations
 
@@ -63,6 +64,27 @@ def _body(provider: str, id_: str, now: float, time: str) -> object:
                 "timestamp": time,
                 "organization": {"organization_id": id_, "organization_name": NAME},
             }
+        case "stripe":
+            customer = {"id": id_, "object": "customer", "metadata": {}}
+            event = {
+                "id": id_,
+                "object": "event",
+                "created": int(now),
+                "data": {"object": customer},
+            }
+            return {**event, "type": "customer.updated"}
+        case "paddle":
+            event = {"event_id": id_, "event_type": "customer.updated", "occurred_at": time}
+            return {**event, "data": {"id": id_, "custom_data": None}}
+        case "chargebee":
+            event = {"id": id_, "event_type": "customer_changed", "occurred_at": int(now)}
+            return {**event, "content": {"customer": {"id": id_, "object": "customer"}}}
+        case "lemonsqueezy":
+            order = {"type": "orders", "id": id_, "attributes": {"created_at": time}}
+            return {"meta": {"event_name": "order_created"}, "data": order}
+        case "polar":
+            event = {"type": "customer.updated", "timestamp": time}
+            return {**event, "data": {"id": id_, "metadata": {}}}
         case "generic_email":
             data = {"message_id": MESSAGE, "recipient": RECIPIENT}
             return {"type": "email.delivered", "timestamp": time, "data": data}

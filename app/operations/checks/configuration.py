@@ -9,6 +9,7 @@ from app.auth.tokens import KeySet
 from app.config import REQUIRED, SETTINGS, Config
 from app.core.errors import Unavailable
 from app.core.health import Finding
+from app.inbox.providers import RECEIVERS
 
 REQUIRED_SETTINGS = [
     name for name, setting in SETTINGS.items() if setting.metadata["required"] == REQUIRED
@@ -22,11 +23,7 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         yield Finding("configuration", True, "a private instance, for development", fix)
     else:
         yield Finding("configuration", True, "complete")
-    for receiver, secrets in (
-        ("IDP_WEBHOOK_SECRETS", config.idp_webhook_secrets),
-        ("EMAIL_WEBHOOK_SECRETS", config.email_webhook_secrets),
-    ):
-        yield Finding(f"secret {receiver}", True, "set" if secrets else "receiver not used")
+    yield from _receivers(config)
     if config.secrets_key:
         yield Finding("secret SECRETS_KEY", True, "set")
     else:
@@ -37,6 +34,18 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
     yield _token_keys(config)
+
+
+def _receivers(config: Config) -> Iterator[Finding]:
+    """The findings on the receivers' secrets; of a billing provider only where it is used."""
+    for receiver in RECEIVERS.values():
+        has_secrets = bool(getattr(config, receiver.setting))
+        check = f"secret {receiver.setting.upper()}"
+        if receiver.api_key and getattr(config, receiver.api_key) and not has_secrets:
+            fix = f"Set it, or unset {receiver.api_key.upper()}: no event is accepted."
+            yield Finding(check, True, "receiver not used", fix)
+        elif has_secrets or not receiver.api_key:
+            yield Finding(check, True, "set" if has_secrets else "receiver not used")
 
 
 def _metrics(config: Config) -> Finding:

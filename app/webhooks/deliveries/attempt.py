@@ -7,8 +7,6 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from random import uniform
 from typing import Any
 from uuid import UUID
@@ -16,7 +14,7 @@ from uuid import UUID
 from app.core import json_text
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.observability import logs, telemetry
-from app.core.outgoing import FetchFailed, guarded
+from app.core.outgoing import FetchFailed, guarded, retry_after
 from app.events.schemas import EventSchema
 from app.events.service import PREFIX, as_seen_by
 from app.inbox.signatures.sending import sign
@@ -151,16 +149,3 @@ def _headers(work: Work, body: bytes) -> Mapping[str, str]:
         "Content-Type": "application/json",
         **telemetry.carried(),
     }
-
-
-def retry_after(text: str) -> float:
-    """The seconds of a ``Retry-After`` header (RFC 9110 §10.2.3); 0 for one that is absent or wrong."""
-    if text.isascii() and text.isdecimal() and len(text) < 10:
-        return float(text)
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

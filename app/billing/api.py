@@ -1,0 +1,140 @@
+"""Reading the API of a billing provider, within limits of rate, time and size."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import NamedTuple
+
+from app.billing.providers.provider import BillingProvider
+from app.billing.snapshots import Customer, Snapshot
+from app.config import current_config
+from app.core.clock import utcnow
+from app.core.outgoing import OPERATOR, FetchFailed, retry_after
+from app.inbox.providers.payloads import Document, Unreadable, parse_object
+
+TIMEOUT = 10.0  # seconds of one request
+MAX_BYTES = 5 * 1024 * 1024
+MAX_MORE = 50  # requests that complete one subscription
+PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds after a 429: without Retry-After, and at most
+
+
+class ReadFailed(Exception):
+    """The provider gave no usable answer.
+
+    ``status`` is the HTTP status, or None. ``pause``: the provider takes no requests for so many
+    seconds; 0 if it did not say so.
+    """
+
+    def __init__(self, reason: str, status: int | None = None, pause: float = 0.0) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.pause = pause
+
+
+class Answered(NamedTuple):
+    """An answer of the API. ``at``: our time just before the request."""
+
+    at: datetime
+    document: Document
+
+
+class _Pace:
+    """When this process may send its next request to a provider (monotonic seconds)."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.next = self.paused_until = 0.0
+
+
+_PACES: defaultdict[str, _Pace] = defaultdict(_Pace)
+
+
+def pause_of(provider: BillingProvider) -> float:
+    """The seconds for which the provider takes no requests; 0 if it does."""
+    return max(0.0, _PACES[provider.name].paused_until - time.monotonic())
+
+
+def get(provider: BillingProvider, path: str) -> Answered:
+    """The JSON object at a path of the API. Waits for the provider's rate; raises ReadFailed."""
+    _wait(provider)
+    if pause := pause_of(provider):
+        raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
+    config, at = current_config(), utcnow()
+    key: str = getattr(config, f"{provider.name}_api_key")
+    address: str = getattr(config, f"{provider.name}_api_url") or provider.api_url
+    headers = {"Accept": "application/json", **provider.headers(key)}
+    try:
+        answer = OPERATOR.send(
+            "GET",
+            address.rstrip("/") + path,
+            headers=headers,
+            timeout=TIMEOUT,
+            max_bytes=MAX_BYTES,
+        )
+    except FetchFailed as fault:
+        raise ReadFailed(f"{provider.title}: {fault}") from None
+    if answer.status == 429:
+        asked = retry_after(answer.headers.get("Retry-After", "")) or PAUSE
+        pause = min(asked, LONGEST_PAUSE)
+        _PACES[provider.name].paused_until = time.monotonic() + pause
+        raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
+    if answer.status != 200:
+        hint = f": see {provider.name.upper()}_API_KEY" if answer.status in (401, 403) else ""
+        raise ReadFailed(f"{provider.title} answered {answer.status}{hint}", answer.status)
+    if answer.is_cut:
+        raise ReadFailed(f"{provider.title}'s answer is larger than {MAX_BYTES} bytes")
+    with _readable(provider):
+        return Answered(at, parse_object(answer.body))
+
+
+def read_subscription(provider: BillingProvider, subscription_id: str) -> tuple[datetime, Snapshot]:
+    """The subscription as it is now, and our time just before the read.
+
+    Raises ReadFailed, also if another subscription is answered.
+    """
+    at, answer = get(provider, provider.subscription_path(subscription_id))
+    with _readable(provider):
+        snapshot = complete(provider, provider.subscription_in(answer))
+    if snapshot.subscription_id != subscription_id:
+        raise ReadFailed(f"{provider.title} answered another subscription")
+    return at, snapshot
+
+
+def complete(provider: BillingProvider, subscription: Document) -> Snapshot:
+    """A subscription of an answer, with what its provider left out there; raises ReadFailed."""
+    with _readable(provider):
+        for _ in range(MAX_MORE):
+            path = provider.more_path(subscription)
+            if path is None:
+                break
+            subscription = provider.with_more(subscription, get(provider, path).document)
+        return provider.snapshot(subscription)
+
+
+def read_customer(provider: BillingProvider, customer_id: str) -> Customer:
+    """The customer as it is now; raises ReadFailed."""
+    _, answer = get(provider, provider.customer_path(customer_id))
+    with _readable(provider):
+        return provider.customer(provider.customer_in(answer))
+
+
+def _wait(provider: BillingProvider) -> None:
+    """Sleep until the provider's rate allows a request."""
+    pace = _PACES[provider.name]
+    with pace.lock:
+        begins = max(pace.next, time.monotonic())
+        pace.next = begins + 1 / provider.reads_per_second
+    time.sleep(max(0.0, begins - time.monotonic()))
+
+
+@contextmanager
+def _readable(provider: BillingProvider) -> Iterator[None]:
+    try:
+        yield
+    except Unreadable as fault:
+        raise ReadFailed(f"{provider.title}'s answer cannot be read: {fault}") from None

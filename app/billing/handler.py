@@ -1,0 +1,99 @@
+"""Applying the events of billing providers: what was read because of one, or else its payload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.billing import mirror
+from app.billing.mirror import Outcome
+from app.billing.providers import PROVIDERS
+from app.billing.providers.provider import BillingProvider
+from app.billing.snapshots import BillingEvent, Customer, Snapshot
+from app.config import current_config
+from app.inbox.models import Status, WebhookEvent
+from app.inbox.providers import Receiver
+from app.inbox.providers.payloads import Unreadable, parse_object
+from app.inbox.providers.provider import Provider
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read from the provider because of an event. ``at``: our time just before."""
+
+    at: datetime
+    snapshot: Snapshot | None = None
+    customer: Customer | None = None
+
+
+def receiver_for(provider: BillingProvider) -> Receiver:
+    """The receiver of a billing provider's events."""
+    source = Provider(
+        name=provider.name,
+        adapt=lambda body: [provider.event(parse_object(body))],
+        event_type=provider.event_type,
+        own_id=provider.event_id,
+    )
+    return Receiver(
+        name=provider.name,
+        path=f"/webhooks/billing/{provider.name}",
+        setting=f"webhook_secrets_{provider.name}",
+        providers=(source,),
+        preset=provider.name,
+        apply=apply_event,
+        api_key=f"{provider.name}_api_key",
+    )
+
+
+def apply_event(
+    event: WebhookEvent, parts: Sequence[BillingEvent], reading: Reading | None = None
+) -> tuple[Status, str]:
+    """Apply a claimed event; the event's status and detail.
+
+    Raises Unreadable without a ``reading`` for a provider that does not sign its payloads.
+    """
+    (told,) = parts
+    provider, is_read = PROVIDERS[event.source], reading is not None
+    if (wrong := wrong_mode(told)) is not None:
+        return Status.IGNORED, wrong
+    if reading is None:
+        if not provider.has_trusted_payloads:
+            raise Unreadable(f"{provider.title} signs nothing: set {_key_of(provider)} to read it")
+        reading = Reading(told.occurred_at, told.snapshot, told.customer)
+    outcome = Outcome.APPLIED
+    if reading.customer is not None:
+        outcome = mirror.note_customer(provider.name, reading.customer)
+    if told.subscription_id is not None:
+        if reading.snapshot is None:
+            return Status.IGNORED, f"its subscription is read only with {_key_of(provider)}"
+        outcome = mirror.apply(
+            provider.name,
+            reading.snapshot,
+            at=reading.at,
+            is_read=is_read,
+            tenant=told.tenant,
+            force=event.replays > 0 and not is_read,
+        )
+    return _status(outcome), outcome.value
+
+
+def wrong_mode(told: BillingEvent) -> str | None:
+    """Why the event is ignored, if it is of the mode that ``BILLING_LIVEMODE`` excludes."""
+    if told.is_live in (None, current_config().billing_livemode):
+        return None
+    return (Outcome.LIVE_MODE if told.is_live else Outcome.TEST_MODE).value
+
+
+def _status(outcome: Outcome) -> Status:
+    match outcome:
+        case Outcome.APPLIED:
+            return Status.SUCCEEDED
+        case Outcome.WAITING:
+            return Status.WAITING_TENANT
+        case _:
+            return Status.IGNORED
+
+
+def _key_of(provider: BillingProvider) -> str:
+    return f"{provider.name.upper()}_API_KEY"

@@ -1,0 +1,168 @@
+"""The reader: reads what events are about from the billing providers, and applies it.
+
+It does so for each provider with an API key; the worker leaves their events. An event that it begins
+is leased, so no other reader reads it meanwhile. Reading happens outside any transaction. The claim
+of the event and its effect are one transaction. So a reader may be killed at any moment: the event
+is due again when the lease ends, and is applied once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import psycopg2
+from flask import Flask
+from sqlalchemy import bindparam, select
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.billing import api, mirror
+from app.billing.api import ReadFailed
+from app.billing.handler import Reading, apply_event, wrong_mode
+from app.billing.providers import PROVIDERS
+from app.billing.providers.provider import BillingProvider
+from app.core.clock import utcnow
+from app.core.db import retries
+from app.core.db.statements import Statement
+from app.core.db.tenancy import platform_transaction
+from app.core.jobs.signals import listening
+from app.core.observability.logs import resume_request
+from app.inbox import processing
+from app.inbox.models import Status
+from app.inbox.processing import EVENTS, IS_PENDING
+from app.inbox.providers.payloads import Unreadable, Unwanted, parse_object
+from app.inbox.receiving import READER, read_sources
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 5  # events of one provider that are read at a time
+LEASE_SECONDS = 60
+INTERVAL = 1.0  # seconds between two looks at the database; a message through Redis ends the wait
+CONNECTIONS = threading.BoundedSemaphore(2)
+"""Of the database. The other parts of the process need those that are left."""
+NOT_FOUND = 404
+
+LEASE = Statement(
+    "webhook_events.lease",
+    "UPDATE webhook_events SET next_attempt_at = :until, updated_at = now(), version = version + 1"
+    " WHERE id = ANY (ARRAY(SELECT id FROM webhook_events"
+    "   WHERE status = 'pending' AND source = :source AND next_attempt_at <= now()"
+    "   ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED))"
+    " RETURNING id, source, body, attempts, version, request_id",
+)
+CLAIM = processing.claiming(
+    "webhook_events.claim_leased",
+    select(EVENTS.c.id)
+    .where(
+        IS_PENDING, EVENTS.c.id == bindparam("id"), EVENTS.c.version == bindparam("leased_version")
+    )
+    .with_for_update(),
+)
+POSTPONE = Statement(
+    "webhook_events.postpone",
+    "UPDATE webhook_events SET next_attempt_at = :until, detail = :detail"
+    " WHERE id = :id AND status = 'pending' AND version = :version",
+)
+
+
+def run_reader(app: Flask, *, stop: Callable[[], bool]) -> None:
+    """Read and apply events until ``stop()``; those that have begun are finished first."""
+    woken = threading.Event()
+    with app.app_context():
+        running: dict[str, list[Future[None]]] = {name: [] for name in read_sources()}
+    with (
+        listening(app, READER, woken.set),
+        ThreadPoolExecutor(TOGETHER * len(running) or 1, thread_name_prefix="billing") as threads,
+    ):
+        while not stop():
+            for source, futures in running.items():
+                futures[:] = [future for future in futures if not future.done()]
+                for event in _lease(app, PROVIDERS[source], TOGETHER - len(futures)):
+                    future = threads.submit(_attempt, app, event)
+                    future.add_done_callback(lambda _: woken.set())
+                    futures.append(future)
+            woken.wait(INTERVAL)
+            woken.clear()
+
+
+def read(provider: BillingProvider, body: bytes | None) -> Reading:
+    """Read what an event is about; raises ReadFailed. Nothing is read for one that is not applied."""
+    now = utcnow()
+    try:
+        told = provider.event(parse_object(body or b""))
+    except (Unwanted, Unreadable):
+        return Reading(now)
+    if wrong_mode(told) is not None:
+        return Reading(now)
+    if told.subscription_id is None:
+        customer = told.customer and api.read_customer(provider, told.customer.id)
+        return Reading(now, customer=customer)
+    at, snapshot = api.read_subscription(provider, told.subscription_id)
+    with CONNECTIONS, platform_transaction():
+        needs_customer = mirror.needs_customer(provider.name, snapshot, told.tenant)
+    if not needs_customer:
+        return Reading(at, snapshot)
+    try:
+        return Reading(at, snapshot, api.read_customer(provider, snapshot.customer_id))
+    except ReadFailed as fault:
+        if fault.status != NOT_FOUND:
+            raise
+        return Reading(at, snapshot)
+
+
+def _lease(app: Flask, provider: BillingProvider, most: int) -> Sequence[Any]:
+    """The next events of a provider, at most ``most``; none while it takes no requests."""
+    if not most or api.pause_of(provider):
+        return ()
+    until = utcnow() + timedelta(seconds=LEASE_SECONDS)
+    try:
+        with app.app_context(), CONNECTIONS:
+            return retries.run(lambda: LEASE.all(source=provider.name, most=most, until=until))
+    except (psycopg2.Error, PoolTimeout) as fault:
+        log.warning("billing_reader_failed", extra={"reason": type(fault).__name__})
+        return ()
+
+
+def _attempt(app: Flask, event: Any) -> None:
+    """Read and apply a leased event, in a thread of its own. After an error the lease ends it."""
+    with app.app_context():
+        resume_request(event.request_id)
+        try:
+            _read_and_apply(PROVIDERS[event.source], event)
+        except Exception:
+            log.exception("billing_event_failed", extra={"event_id": str(event.id)})
+
+
+def _read_and_apply(provider: BillingProvider, event: Any) -> None:
+    try:
+        reading = read(provider, event.body)
+    except ReadFailed as fault:
+        fields = {"event_id": str(event.id), "source": event.source, "reason": str(fault)}
+        log.warning("billing_read_failed", extra=fields)
+        with CONNECTIONS:
+            _note(provider, event, fault)
+        return
+    with CONNECTIONS:
+        processing.process(_claim(event), partial(apply_event, reading=reading))
+
+
+def _note(provider: BillingProvider, event: Any, fault: ReadFailed) -> None:
+    """Let the event be tried again. A limit of the rate is no attempt; a second 404 is the last."""
+    if fault.pause:
+        until = utcnow() + timedelta(seconds=fault.pause)
+        values = {"id": event.id, "version": event.version, "detail": str(fault)}
+        retries.run(lambda: POSTPONE.execute(until=until, **values))
+    elif fault.status == NOT_FOUND and event.attempts:
+        unknown = f"{provider.title} does not know what it is about"
+        processing.process(_claim(event), lambda *_: (Status.IGNORED, unknown))
+    else:
+        retries.run(partial(processing.note_failure, event.id, fault))
+
+
+def _claim(event: Any) -> Callable[[Any], Any]:
+    return lambda now: CLAIM.first(now=now, id=event.id, leased_version=event.version)
