@@ -146,9 +146,13 @@ def _read_and_apply(provider: BillingProvider, event: Any) -> None:
         log.warning("billing_read_failed", extra=fields)
         with CONNECTIONS:
             _note(provider, event, fault)
-        return
-    with CONNECTIONS:
-        processing.process(_claim(event), partial(apply_event, reading=reading))
+    except Exception as fault:
+        log.exception("billing_read_failed", extra={"event_id": str(event.id)})
+        with CONNECTIONS:
+            retries.run(partial(processing.note_failure, event.id, fault))
+    else:
+        with CONNECTIONS:
+            processing.process(_claim(event), partial(apply_event, reading=reading))
 
 
 def _note(provider: BillingProvider, event: Any, fault: ReadFailed) -> None:
