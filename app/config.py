@@ -45,20 +45,17 @@ def _setting(
     return field(default=default, metadata=metadata)
 
 
-def _billing_secrets(provider: str) -> Any:
-    help_ = f"white-space separated secrets of the receiver of {provider}"
-    return _setting(parse_text, "", help_)
+def _secrets(provider: str, form: str = "secrets") -> Any:
+    return _setting(parse_text, "", f"white-space separated {form} of the receiver of {provider}")
 
 
-def _api_key(provider: str, kind: str) -> Any:
-    help_ = (
-        f"{kind} of {provider}, with which subscriptions are read; without it payloads are applied"
-    )
-    return _setting(parse_text, "", help_)
+def _api_key(provider: str) -> Any:
+    help_ = f"key of the API of {provider}, to read what its events are about; they are applied"
+    return _setting(parse_text, "", f"{help_} as they are if unset, except those of Chargebee")
 
 
-def _api_url(provider: str) -> Any:
-    return _setting(parse_http_url, "", f"address of the API of {provider}; in production if unset")
+def _api_url(provider: str, default: str = "that of production if unset") -> Any:
+    return _setting(parse_http_url, "", f"address of the API of {provider}; {default}")
 
 
 @dataclass(frozen=True)
@@ -151,29 +148,21 @@ class Config:
     email_webhook_secrets: str = _setting(
         parse_text, "", "white-space separated `preset:secret` pairs of the e-mail receiver"
     )
-    webhook_secrets_stripe: str = _billing_secrets("Stripe")
-    webhook_secrets_paddle: str = _billing_secrets("Paddle")
-    webhook_secrets_lemonsqueezy: str = _billing_secrets("Lemon Squeezy")
-    webhook_secrets_polar: str = _billing_secrets("Polar")
-    webhook_secrets_chargebee: str = _setting(
-        parse_text, "", "white-space separated `user:password` of the receiver of Chargebee"
-    )
-    stripe_api_key: str = _api_key("Stripe", "restricted key")
+    webhook_secrets_stripe: str = _secrets("Stripe")
+    webhook_secrets_paddle: str = _secrets("Paddle")
+    webhook_secrets_chargebee: str = _secrets("Chargebee", "`user:password`")
+    webhook_secrets_lemonsqueezy: str = _secrets("Lemon Squeezy")
+    webhook_secrets_polar: str = _secrets("Polar")
+    stripe_api_key: str = _api_key("Stripe")
     stripe_api_url: str = _api_url("Stripe")
-    paddle_api_key: str = _api_key("Paddle", "API key")
+    paddle_api_key: str = _api_key("Paddle")
     paddle_api_url: str = _api_url("Paddle")
-    lemonsqueezy_api_key: str = _api_key("Lemon Squeezy", "API key")
+    chargebee_api_key: str = _api_key("Chargebee")
+    chargebee_api_url: str = _api_url("Chargebee", "`https://SITE.chargebee.com/api/v2`")
+    lemonsqueezy_api_key: str = _api_key("Lemon Squeezy")
     lemonsqueezy_api_url: str = _api_url("Lemon Squeezy")
-    polar_api_key: str = _api_key("Polar", "organization access token")
+    polar_api_key: str = _api_key("Polar")
     polar_api_url: str = _api_url("Polar")
-    chargebee_api_key: str = _setting(
-        parse_text, "", "read-only key of Chargebee; its events are not applied without it"
-    )
-    chargebee_api_url: str = _setting(
-        parse_http_url,
-        "",
-        "address of the API of Chargebee, such as `https://acme.chargebee.com/api/v2`",
-    )
     billing_livemode: bool = _setting(
         parse_flag,
         True,

@@ -43,20 +43,18 @@ class Answered(NamedTuple):
     document: Document
 
 
-class _Pace:
-    """When this process may send its next request to a provider (monotonic seconds)."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.next = self.paused_until = 0.0
-
-
-_PACES: defaultdict[str, _Pace] = defaultdict(_Pace)
+# Of this process, in monotonic seconds: when the next request to a provider may begin, and until when
+# the provider takes none.
+_lock, _next, _paused = (
+    threading.Lock(),
+    defaultdict[str, float](float),
+    defaultdict[str, float](float),
+)
 
 
 def pause_of(provider: BillingProvider) -> float:
     """The seconds for which the provider takes no requests; 0 if it does."""
-    return max(0.0, _PACES[provider.name].paused_until - time.monotonic())
+    return max(0.0, _paused[provider.name] - time.monotonic())
 
 
 def get(provider: BillingProvider, path: str) -> Answered:
@@ -69,19 +67,14 @@ def get(provider: BillingProvider, path: str) -> Answered:
     address: str = getattr(config, f"{provider.name}_api_url") or provider.api_url
     headers = {"Accept": "application/json", **provider.headers(key)}
     try:
-        answer = OPERATOR.send(
-            "GET",
-            address.rstrip("/") + path,
-            headers=headers,
-            timeout=TIMEOUT,
-            max_bytes=MAX_BYTES,
-        )
+        url = address.rstrip("/") + path
+        answer = OPERATOR.send("GET", url, headers=headers, timeout=TIMEOUT, max_bytes=MAX_BYTES)
     except FetchFailed as fault:
         raise ReadFailed(f"{provider.title}: {fault}") from None
     if answer.status == 429:
         asked = retry_after(answer.headers.get("Retry-After", "")) or PAUSE
         pause = min(asked, LONGEST_PAUSE)
-        _PACES[provider.name].paused_until = time.monotonic() + pause
+        _paused[provider.name] = time.monotonic() + pause
         raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
     if answer.status != 200:
         hint = f": see {provider.name.upper()}_API_KEY" if answer.status in (401, 403) else ""
@@ -125,10 +118,9 @@ def read_customer(provider: BillingProvider, customer_id: str) -> Customer:
 
 def _wait(provider: BillingProvider) -> None:
     """Sleep until the provider's rate allows a request."""
-    pace = _PACES[provider.name]
-    with pace.lock:
-        begins = max(pace.next, time.monotonic())
-        pace.next = begins + 1 / provider.reads_per_second
+    with _lock:
+        begins = max(_next[provider.name], time.monotonic())
+        _next[provider.name] = begins + 1 / provider.reads_per_second
     time.sleep(max(0.0, begins - time.monotonic()))
 
 

@@ -17,6 +17,8 @@ from app.inbox.providers import Receiver
 from app.inbox.providers.payloads import Unreadable, parse_object
 from app.inbox.providers.provider import Provider
 
+STATUSES = {Outcome.APPLIED: Status.SUCCEEDED, Outcome.WAITING: Status.WAITING_TENANT}
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -75,7 +77,7 @@ def apply_event(
             tenant=told.tenant,
             force=event.replays > 0 and not is_read,
         )
-    return _status(outcome), outcome.value
+    return STATUSES.get(outcome, Status.IGNORED), outcome.value
 
 
 def wrong_mode(told: BillingEvent) -> str | None:
@@ -83,16 +85,6 @@ def wrong_mode(told: BillingEvent) -> str | None:
     if told.is_live in (None, current_config().billing_livemode):
         return None
     return (Outcome.LIVE_MODE if told.is_live else Outcome.TEST_MODE).value
-
-
-def _status(outcome: Outcome) -> Status:
-    match outcome:
-        case Outcome.APPLIED:
-            return Status.SUCCEEDED
-        case Outcome.WAITING:
-            return Status.WAITING_TENANT
-        case _:
-            return Status.IGNORED
 
 
 def _key_of(provider: BillingProvider) -> str:

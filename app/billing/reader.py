@@ -18,7 +18,6 @@ from typing import Any
 
 import psycopg2
 from flask import Flask
-from sqlalchemy import bindparam, select
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.billing import api, mirror
@@ -34,7 +33,7 @@ from app.core.jobs.signals import listening
 from app.core.observability.logs import resume_request
 from app.inbox import processing
 from app.inbox.models import Status
-from app.inbox.processing import EVENTS, IS_PENDING
+from app.inbox.processing import Apply
 from app.inbox.providers.payloads import Unreadable, Unwanted, parse_object
 from app.inbox.receiving import READER, read_sources
 
@@ -54,14 +53,6 @@ LEASE = Statement(
     "   WHERE status = 'pending' AND source = :source AND next_attempt_at <= now()"
     "   ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED))"
     " RETURNING id, source, body, attempts, version, request_id",
-)
-CLAIM = processing.claiming(
-    "webhook_events.claim_leased",
-    select(EVENTS.c.id)
-    .where(
-        IS_PENDING, EVENTS.c.id == bindparam("id"), EVENTS.c.version == bindparam("leased_version")
-    )
-    .with_for_update(),
 )
 POSTPONE = Statement(
     "webhook_events.postpone",
@@ -141,32 +132,30 @@ def _attempt(app: Flask, event: Any) -> None:
 def _read_and_apply(provider: BillingProvider, event: Any) -> None:
     try:
         reading = read(provider, event.body)
-    except ReadFailed as fault:
+    except Exception as fault:
         fields = {"event_id": str(event.id), "source": event.source, "reason": str(fault)}
-        log.warning("billing_read_failed", extra=fields)
+        is_ours = not isinstance(fault, ReadFailed)
+        log.warning("billing_read_failed", extra=fields, exc_info=is_ours)
         with CONNECTIONS:
             _note(provider, event, fault)
-    except Exception as fault:
-        log.exception("billing_read_failed", extra={"event_id": str(event.id)})
-        with CONNECTIONS:
-            retries.run(partial(processing.note_failure, event.id, fault))
     else:
         with CONNECTIONS:
-            processing.process(_claim(event), partial(apply_event, reading=reading))
+            _apply(event, partial(apply_event, reading=reading))
 
 
-def _note(provider: BillingProvider, event: Any, fault: ReadFailed) -> None:
+def _note(provider: BillingProvider, event: Any, fault: Exception) -> None:
     """Let the event be tried again. A limit of the rate is no attempt; a second 404 is the last."""
-    if fault.pause:
-        until = utcnow() + timedelta(seconds=fault.pause)
+    pause, status = getattr(fault, "pause", 0), getattr(fault, "status", None)
+    if pause:
+        until = utcnow() + timedelta(seconds=pause)
         values = {"id": event.id, "version": event.version, "detail": str(fault)}
         retries.run(lambda: POSTPONE.execute(until=until, **values))
-    elif fault.status == NOT_FOUND and event.attempts:
+    elif status == NOT_FOUND and event.attempts:
         unknown = f"{provider.title} does not know what it is about"
-        processing.process(_claim(event), lambda *_: (Status.IGNORED, unknown))
+        _apply(event, lambda *_: (Status.IGNORED, unknown))
     else:
         retries.run(partial(processing.note_failure, event.id, fault))
 
 
-def _claim(event: Any) -> Callable[[Any], Any]:
-    return lambda now: CLAIM.first(now=now, id=event.id, leased_version=event.version)
+def _apply(event: Any, apply: Apply) -> None:
+    processing.process(lambda: processing.claim_leased(event.id, event.version), apply)

@@ -94,7 +94,7 @@ def sender() -> None:
 
 @jobs.command("billing")
 def billing() -> None:
-    """Read from billing providers what their events are about, until SIGTERM.
+    """Read from billing providers what changed, until SIGTERM.
 
     Events that have begun are finished.
     """

@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import psycopg2
 from psycopg2.errors import UniqueViolation
-from sqlalchemy import ARRAY, Select, Text, all_, bindparam, select, update
+from sqlalchemy import ARRAY, Text, all_, bindparam, select, update
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
@@ -58,40 +58,32 @@ MAX_DETAIL = 500
 EVENTS = WebhookEvent.__table__
 IS_PENDING = EVENTS.c.status == Status.PENDING.value
 Apply = Callable[[WebhookEvent, Sequence[Any]], tuple[Status, str]]
-
-
-def claiming(name: str, chosen: Select[tuple[UUID]]) -> Statement[Any]:
-    """A statement that claims the event whose id ``chosen`` selects and locks.
-
-    It has the parameter ``now``, and enters the platform's scope.
-    """
-    claim = (
-        update(EVENTS)
-        .where(EVENTS.c.id == chosen.scalar_subquery())
-        .values(
-            status=Status.SUCCEEDED.value,
-            detail="",
-            attempts=EVENTS.c.attempts + 1,
-            next_attempt_at=None,
-            processed_at=bindparam("now"),
-            updated_at=bindparam("now"),
-            version=EVENTS.c.version + 1,
-        )
-    )
-    return Statement(name, claim.returning(*EVENTS.c, *tenancy.ENTER_PLATFORM))
-
-
-CLAIM_NEXT = claiming(
+CLAIM_NEXT = Statement(
     "webhook_events.claim_next",
-    select(EVENTS.c.id)
+    update(EVENTS)
     .where(
-        IS_PENDING,
-        EVENTS.c.next_attempt_at <= bindparam("latest"),
-        EVENTS.c.source != all_(bindparam("others", type_=ARRAY(Text))),
+        EVENTS.c.id
+        == select(EVENTS.c.id)
+        .where(
+            IS_PENDING,
+            EVENTS.c.next_attempt_at <= bindparam("latest"),
+            EVENTS.c.source != all_(bindparam("others", type_=ARRAY(Text))),
+        )
+        .order_by(EVENTS.c.next_attempt_at)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+        .scalar_subquery()
     )
-    .order_by(EVENTS.c.next_attempt_at)
-    .limit(1)
-    .with_for_update(skip_locked=True),
+    .values(
+        status=Status.SUCCEEDED.value,
+        detail="",
+        attempts=EVENTS.c.attempts + 1,
+        next_attempt_at=None,
+        processed_at=bindparam("now"),
+        updated_at=bindparam("now"),
+        version=EVENTS.c.version + 1,
+    )
+    .returning(*EVENTS.c, *tenancy.ENTER_PLATFORM),
 )
 LOCK_PENDING = Statement(
     "webhook_events.lock_pending",
@@ -134,14 +126,11 @@ def process_next() -> Result | None:
     Events of :func:`read_sources` are left. Raises where the database cannot be reached; the event
     then stays pending.
     """
-    others = read_sources()
-    return process(
-        lambda now: CLAIM_NEXT.first(now=now, latest=now + EARLY, others=others), _apply_parts
-    )
+    return process(_claim_next, _apply_parts)
 
 
-def process(claim: Callable[[datetime], Any], apply: Apply) -> Result | None:
-    """Apply the event that ``claim`` returns at this moment; None where it returns none.
+def process(claim: Callable[[], WebhookEvent | None], apply: Apply) -> Result | None:
+    """Apply the event that ``claim`` returns in the platform's scope; None where it returns none.
 
     ``apply`` gets the event, and those of its parts that are not applied yet.
     """
@@ -149,11 +138,10 @@ def process(claim: Callable[[datetime], Any], apply: Apply) -> Result | None:
 
     def work() -> None:
         claimed.clear()
-        event = claim(utcnow())
+        event = claim()
         if event is None:
             return
         claimed.append(event.id)
-        tenancy.note(tenancy.PLATFORM, event.server_process_id)
         resume_request(event.request_id)
         _apply(event, apply)
 
@@ -191,6 +179,30 @@ def delete_old(limit: int) -> int:
     """
     days = current_config().webhook_event_days
     return DELETE_OLD.execute(before=utcnow() - timedelta(days=days), limit=limit)
+
+
+def _claim_next() -> Any:
+    now = utcnow()
+    event = CLAIM_NEXT.first(now=now, latest=now + EARLY, others=read_sources())
+    if event is not None:
+        tenancy.note(tenancy.PLATFORM, event.server_process_id)
+    return event
+
+
+def claim_leased(event_id: UUID, version: int) -> WebhookEvent | None:
+    """Claim an event that has been leased; None if it has changed since then."""
+    tenancy.enter(tenancy.PLATFORM)
+    event = LOCK_PENDING.first(id=event_id)
+    if event is None or event.version != version:
+        return None
+    claimed = {
+        "status": Status.SUCCEEDED.value,
+        "detail": "",
+        "attempts": event.attempts + 1,
+        "next_attempt_at": None,
+        "processed_at": utcnow(),
+    }
+    return update_row(WebhookEvent, event, claimed)[0]
 
 
 def _apply(event: WebhookEvent, apply: Apply) -> None:

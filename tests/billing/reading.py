@@ -33,7 +33,7 @@ def settings_of(*accounts: Simulated) -> dict[str, str]:
 @contextmanager
 def service(environment: Mapping[str, str], *accounts: Simulated) -> Iterator[Flask]:
     """The service with the API keys of these accounts; no provider has limited it yet."""
-    api._PACES.clear()
+    api._paused.clear()
     app = create_app({**environment, **settings_of(*accounts)})
     yield app
     with app.app_context():

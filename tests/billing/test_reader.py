@@ -21,7 +21,7 @@ from tests.billing.reading import post, post_all, reader_of, service, settings_o
 from tests.billing.simulated.base import Line
 from tests.billing.simulated.paddle import Paddle
 from tests.billing.simulated.stripe import Stripe
-from tests.database import query, row, rows
+from tests.database import execute, query, row, rows
 from tests.faults import _worker
 from tests.inbox.sending import all_events, event_row, work_off
 from tests.inbox.test_processing import change_event
@@ -300,6 +300,24 @@ class TestFaults:
         assert seconds < 5
         assert (tried.attempts, tried.status) == (1, "pending")
         assert tried.detail == "ReadFailed: Stripe: the answer takes too long"
+
+    def test_a_backlog_of_a_provider_does_not_delay_the_worker(self, reading, sender):
+        execute(
+            "INSERT INTO webhook_events (id, created_at, updated_at, version, source, external_id,"
+            " event_type, status, detail, attempts, replays, applied_parts, next_attempt_at,"
+            " headers, body, digest, request_id)"
+            " SELECT gen_random_uuid(), now(), now(), 1, 'stripe', n::text, '', 'pending', '', 0, 0,"
+            " 0, now() - interval '1 hour', '{}', '{}', '', '' FROM generate_series(1, 20000) n"
+        )
+        for number in range(20):
+            body = {"type": "x", "data": {"id": str(number)}}
+            assert sender.post("standard_webhooks", body).status_code == 200
+        started = time.monotonic()
+
+        applied = work_off(reading)
+
+        assert len(applied) == 20
+        assert time.monotonic() - started < 5
 
 
 class TestProcesses:

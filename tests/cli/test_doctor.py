@@ -102,8 +102,8 @@ class TestDoctor:
 
         first, last = findings.index("clock") + 1, findings.index("migration role")
         assert findings[first:last] == [
-            "plans", "select fields", "search", "sequencer", "sender", "webhook endpoints",
-            "stored secrets", "limits", "trials",
+            "plans", "select fields", "billing events", "search", "sequencer", "sender",
+            "webhook endpoints", "stored secrets", "limits", "trials",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(("seconds", "told"), [(None, "never seen"), (300, "seen 3")])

@@ -10,7 +10,7 @@ from app.dev.reference.commands import named
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "dev", "export", "jobs background", "jobs scheduler", "jobs sender", "jobs sequencer",
+    "dev", "export", "jobs background", "jobs billing", "jobs scheduler", "jobs sender", "jobs sequencer",
     "jobs worker", "mcp", "tenants export", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)

@@ -23,7 +23,11 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         yield Finding("configuration", True, "a private instance, for development", fix)
     else:
         yield Finding("configuration", True, "complete")
-    yield from _receivers(config)
+    for receiver in RECEIVERS.values():
+        has_secrets = bool(getattr(config, receiver.setting))
+        if has_secrets or not receiver.preset:  # of billing providers only those that are used
+            found = "set" if has_secrets else "receiver not used"
+            yield Finding(f"secret {receiver.setting.upper()}", True, found)
     if config.secrets_key:
         yield Finding("secret SECRETS_KEY", True, "set")
     else:
@@ -34,18 +38,6 @@ def check_configuration(config: Config) -> Iterator[Finding]:
         fix = "Unset JWT_SIGNING_KEY: everybody who can read the environment can issue tokens."
         yield Finding("development key", False, "set", fix)
     yield _token_keys(config)
-
-
-def _receivers(config: Config) -> Iterator[Finding]:
-    """The findings on the receivers' secrets; of a billing provider only where it is used."""
-    for receiver in RECEIVERS.values():
-        has_secrets = bool(getattr(config, receiver.setting))
-        check = f"secret {receiver.setting.upper()}"
-        if receiver.api_key and getattr(config, receiver.api_key) and not has_secrets:
-            fix = f"Set it, or unset {receiver.api_key.upper()}: no event is accepted."
-            yield Finding(check, True, "receiver not used", fix)
-        elif has_secrets or not receiver.api_key:
-            yield Finding(check, True, "set" if has_secrets else "receiver not used")
 
 
 def _metrics(config: Config) -> Finding:
