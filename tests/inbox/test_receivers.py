@@ -339,7 +339,7 @@ class TestBillingReceivers:
         answer = app.test_client().post("/webhooks/billing/braintree", data=b"{}")
 
         assert answer.status_code == 404
-        assert answer.get_json()["code"] == "billing_provider_not_found"
+        assert answer.get_json()["code"] == "provider_not_found"
 
     def test_read_their_secrets_from_their_settings(self, environment, receiver):
         secret = SECRETS[receiver.preset]
