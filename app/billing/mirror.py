@@ -98,8 +98,7 @@ def apply(
     where the snapshot has none itself. ``tenant`` is that of the event. ``force`` applies a snapshot
     that is not the newest, too.
     """
-    accepted = getattr(current_config(), "billing_livemode", True)
-    if snapshot.is_live is not None and snapshot.is_live != accepted:
+    if snapshot.is_live not in (None, current_config().billing_livemode):
         return Outcome.LIVE_MODE if snapshot.is_live else Outcome.TEST_MODE
     key = {"provider": provider, "subscription_id": snapshot.subscription_id}
     LOCK.execute(**key)

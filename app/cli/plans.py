@@ -26,7 +26,7 @@ plans = OperationGroup("plans", help="List, change, export and apply plan preset
 @click.option("--force", is_flag=True, help="Remove flags even if overrides use them.")
 @json_option
 def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
-    """Create and change plan presets, and prices of billing providers, as FILE says.
+    """Create and change plan presets and prices as FILE says.
 
     All is applied in one transaction, or nothing. FILE is YAML of the form that flask plans export
     prints (- is standard input). Presets and prices that it lacks are left as they are; flags that a
@@ -49,7 +49,7 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
 @json_option
 @platform_transaction()
 def export(as_json: bool) -> None:
-    """Print all plan presets and prices as YAML, which flask plans apply takes."""
+    """Print plan presets and prices as YAML for flask plans apply."""
     document = preset_files.export()
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip("\n")
     print_text(text, document, as_json=as_json)

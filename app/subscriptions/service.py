@@ -256,7 +256,7 @@ def _record(
 def _check_not_managed(subscription: Subscription) -> None:
     """Raise ManagedByProvider while the service receives the events of the row's provider."""
     setting = f"webhook_secrets_{subscription.bp_provider}"
-    if subscription.bp_provider is not None and bool(getattr(current_config(), setting, "")):
+    if subscription.bp_provider is not None and getattr(current_config(), setting):
         raise ManagedByProvider
 
 

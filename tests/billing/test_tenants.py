@@ -13,6 +13,7 @@ from app.billing.models import BillingCustomer
 from app.inbox.models import WebhookEvent
 from app.subscriptions.models import Subscription
 from tests import database
+from tests.billing.samples import document
 from tests.billing.support import snapshot, stored
 from tests.database import platform_transaction, wait_for_lock
 from tests.factories import create_member, create_tenant, platform_token, save
@@ -31,8 +32,13 @@ def put(api):
     return put
 
 
-def waiting_event(customer_id="cus_1", source="stripe", **values):
-    body = json.dumps({"data": {"object": {"customer": customer_id, **values}}})
+def run(app, event):
+    with app.app_context():
+        apply_waiting_events()
+    return status_of(event)
+
+
+def waiting_event(customer_id="cus_1", source="stripe", body=b""):
     return save(
         WebhookEvent,
         source=source,
@@ -43,7 +49,7 @@ def waiting_event(customer_id="cus_1", source="stripe", **values):
         attempts=1,
         next_attempt_at=None,
         headers={},
-        body=body.encode(),
+        body=body or json.dumps({"customer": customer_id}).encode(),
         digest="",
         request_id="",
     )
@@ -163,15 +169,18 @@ class TestWaiting:
 
         assert status_of(event) == "pending"
 
-    def test_the_job_leaves_what_still_waits(self, app, tenant):
-        waiting = waiting_event()
-        unknown = waiting_event(source="unheard-of")
+    def test_the_job_finds_tenants_that_have_come_and_leaves_the_others(self, app):
+        body = document("stripe", "customer.subscription.created")
+        body["data"]["object"]["metadata"] = {"tenant_id": "late"}
+        waiting = waiting_event(body=json.dumps(body).encode())
+        unreadable = waiting_event("other")
 
-        with app.app_context():
-            apply_waiting_events()
+        first = run(app, waiting)
+        create_tenant(slug="late")
+        second = run(app, waiting)
 
-        assert status_of(unknown) == "pending"  # it can never be read, and is told
-        assert status_of(waiting) in ("waiting_tenant", "pending")
+        assert (first, second) == ("waiting_tenant", "pending")
+        assert status_of(unreadable) == "pending"  # it fails then, and is told
 
     def test_a_mapping_that_comes_while_an_event_is_applied_is_not_lost(
         self, app, mirror, put, tenant

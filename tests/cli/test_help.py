@@ -15,7 +15,7 @@ WITHOUT_JSON = {
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
-    "api-keys revoke", "custom-fields delete", "emails lift", "flags delete-override", "plans delete",
+    "api-keys revoke", "billing customers delete", "billing prices delete", "custom-fields delete", "emails lift", "flags delete-override", "plans delete",
     "platform-admins remove", "scim delete", "tenants delete", "tenants plan clear", "tenants suspend",
     "users delete", "users erase", "webhook-endpoints delete",
 }  # fmt: skip

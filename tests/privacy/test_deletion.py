@@ -1,5 +1,6 @@
 """A tenant whose time has come: nothing of it is left, everything else is."""
 
+import json
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
 from app.usage.models import UsageCounter, UsageKey
 from app.users.models import User
 from tests import database
+from tests.billing.samples import document
 from tests.custom_fields.fields import build_index, create_field, create_users
 from tests.database import platform_transaction
 from tests.factories import (
@@ -169,6 +171,31 @@ class TestDeletion:
         known = {*deletion_stages.tables(), "tenant_deletions"}
 
         assert known == {name for (name,) in database.query(TABLES)}
+
+    def test_removes_payloads_of_billing_events_about_its_subscriptions(self, app):
+        gone, other = create_tenant(), create_tenant()
+        names = {
+            name: document("stripe", name)
+            for name in ("customer.subscription.created", "customer.updated")
+        }
+        ours = names["customer.subscription.created"]["data"]["object"]
+        values = {"bp_provider": "stripe", "bp_customer_id": ours["customer"]}
+        create_subscription(gone, bp_subscription_id=ours["id"], **values)
+        create_subscription(other, bp_subscription_id="sub_other", bp_provider="stripe")
+        foreign = json.loads(json.dumps(names["customer.subscription.created"]))
+        foreign["data"]["object"] |= {"id": "sub_other", "customer": "cus_other"}
+        for number, body in enumerate([*names.values(), foreign]):
+            save(
+                WebhookEvent, source="stripe", external_id=str(number), event_type="x",
+                status="succeeded", processed_at=utcnow(), headers={}, digest="", request_id="",
+                body=json.dumps(body).encode(),
+            )  # fmt: skip
+        make_due(gone)
+
+        delete(app, gone)
+
+        kept = [row.external_id for row in database.rows(WebhookEvent) if row.body is not None]
+        assert kept == ["2"]
 
     def test_leaves_other_tenants_alone(self, app, api, sender, preset, dump):
         gone = create_tenant()

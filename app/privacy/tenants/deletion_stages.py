@@ -21,6 +21,7 @@ from uuid import UUID
 
 from app.audit.service import add_event
 from app.auth.models import ConsoleSession, ConsoleTicket
+from app.billing.snapshots import BillingEvent
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
@@ -159,19 +160,22 @@ def _remove_payloads(deletion: Deletion) -> None:
 
 
 def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion) -> Iterator[UUID]:
-    """Of events (id, source, body) the ids of those that name the organization or its own people.
+    """Of events (id, source, body) the ids of those about the organization or its own people.
+
+    That includes its subscriptions and customers at billing providers.
 
     People that another tenant has too are not its own.
     """
     idp_org_id = deletion.idp_org_id
     organization = Identifiers(frozenset({idp_org_id}), frozenset(), fields=ANY_ID)
-    people = {event_id: _people_of(source, body) for event_id, source, body in events}
+    people = {event_id: _subjects_of(source, body) for event_id, source, body in events}
     named = [name for names in people.values() for name in names]
     own: set[str] = set()
     if named:
         of_tenant = {"tenant_id": deletion.tenant_id, "names": named}
         own |= set(statements.OWN_SUBJECTS.scalars(**of_tenant))
         own |= set(statements.OWN_ADDRESSES.scalars(**of_tenant))
+        own |= set(statements.OWN_SUBSCRIPTIONS.scalars(tenant_id=deletion.tenant_id))
     for event_id, _, body in events:
         names_organization = idp_org_id.encode() in body  # quick; most events do not
         if not own.isdisjoint(people[event_id]) or (
@@ -180,8 +184,11 @@ def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion)
             yield event_id
 
 
-def _people_of(source: str, body: bytes) -> set[str]:
-    """The people that an event is about, by id or ``email_key``; none if it cannot be read."""
+def _subjects_of(source: str, body: bytes) -> set[str]:
+    """What an event is about: people by id or ``email_key``, subscriptions and customers by id.
+
+    Nothing if it cannot be read.
+    """
     names: set[str] = set()
     try:
         parts = get_provider(source).adapt(body)
@@ -192,6 +199,14 @@ def _people_of(source: str, body: bytes) -> set[str]:
             names.add(part.object_id)
         elif isinstance(part, EmailEvent):
             names.add(email_key(part.recipient.strip()))
+        elif isinstance(part, BillingEvent):
+            snapshot, customer = part.snapshot, part.customer
+            ids = (
+                part.subscription_id,
+                snapshot and snapshot.customer_id,
+                customer and customer.id,
+            )
+            names |= {f"{source} {one}" for one in ids if one}
     return names
 
 

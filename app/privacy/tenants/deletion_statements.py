@@ -71,6 +71,14 @@ OWN_SUBJECTS, OWN_ADDRESSES = (
     )
     for column in ("idp_user_id", "email_key")
 )
+OWN_SUBSCRIPTIONS = _statement(
+    "subscriptions.own_ids",
+    """
+    SELECT unnest(ARRAY[bp_provider || ' ' || bp_subscription_id, bp_provider || ' ' || bp_customer_id])
+    FROM subscriptions WHERE tenant_id = :tenant_id AND bp_provider IS NOT NULL
+    UNION SELECT provider || ' ' || customer_id FROM billing_customers WHERE tenant_id = :tenant_id
+    """,
+)
 OTHERS_ADDRESSES = _statement(
     "users.others_addresses",
     """
