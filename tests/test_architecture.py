@@ -77,10 +77,15 @@ def modules() -> list[tuple[str, Path]]:
     return found
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports_of(path: Path) -> set[str]:
     """Every ``app…`` module that a file imports at run time."""
     found = set()
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     typing_only = {
         id(node)
         for branch in ast.walk(tree)
@@ -104,7 +109,7 @@ def tables_in(path: Path) -> set[str]:
     """The names that the SQL in a file's texts has where SQL names a table."""
     texts = [
         node.value
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
     lists = re.findall(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE)\s+(\w+(?:,\s*\w+)*)", "\n".join(texts))
@@ -284,7 +289,7 @@ class TestLibraries:
         found = {
             f"{name}: {ast.unparse(node)}"
             for name, path in [*modules(), ("gunicorn.conf", ROOT / "gunicorn.conf.py")]
-            for node in private_names(ast.parse(path.read_text()))
+            for node in private_names(tree_of(path))
         }
 
         assert found == set(self.PRIVATE)
@@ -308,7 +313,7 @@ class TestLibraries:
         """No assignment to an attribute of an imported module or class."""
         wrong = []
         for name, path in modules():
-            tree = ast.parse(path.read_text())
+            tree = tree_of(path)
             imported = {
                 (alias.asname or alias.name).partition(".")[0]
                 for node in ast.walk(tree)
@@ -358,7 +363,7 @@ def own_names() -> frozenset[str]:
     """The private names that our modules define."""
     names: set[str] = set()
     for _, path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 names.add(node.name)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):

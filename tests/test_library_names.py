@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from tests.test_architecture import ROOT, modules
+from tests.test_architecture import ROOT, modules, tree_of
 
 # Library -> page -> names. A name without a dot is an attribute, whatever has it.
 DOCUMENTED = {
@@ -92,8 +92,6 @@ def used(library: str, module: str, tree: ast.AST) -> set[str]:
 @pytest.mark.parametrize("library", DOCUMENTED)
 def test_only_documented_names_are_used(library):
     files = [*modules(), ("gunicorn.conf", ROOT / "gunicorn.conf.py")]
-    found = {
-        one for name, path in files for one in used(library, name, ast.parse(path.read_text()))
-    }
+    found = {one for name, path in files for one in used(library, name, tree_of(path))}
 
     assert found == set(" ".join(DOCUMENTED[library].values()).split())
