@@ -19,7 +19,7 @@ from tests.scim.directory import (
     replace,
 )
 
-ROUNDS = 3
+ROUNDS = 2
 ROLES = {"A": "admin", "B": "billing", "C": "admin", "D": "member", "N": "billing"}
 
 
