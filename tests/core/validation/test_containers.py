@@ -43,18 +43,6 @@ class TestFreeJson:
 
 
 class TestListOf:
-    def test_reports_the_fields_of_nested_objects(self):
-        field = fields.ListOf(fields.Nested(Point))
-
-        found = refused(field, [{"x": 1}, {"label": 1, "z": 1}, 7])
-
-        assert found == [
-            ("missing", [1, "x"]),
-            ("string_type", [1, "label"]),
-            ("extra_forbidden", [1, "z"]),
-            ("model_attributes_type", [2]),
-        ]
-
     def test_stops_where_an_answer_would_be_absurd(self):
         assert len(refused(fields.ListOf(fields.Str()), [1] * (MAX_ENTRIES + 5))) == MAX_ENTRIES
 
