@@ -77,10 +77,10 @@ def _snapshot(subscription: Document) -> Snapshot:
 
 
 def _tenant(customer: Document) -> str:
-    """``external_id`` is the id that the customer was given by the merchant."""
+    """``metadata.tenant_id``, else ``external_id``, the id that the merchant gave the customer."""
     external_id = (customer.text("external_id") or "").strip()
-    return (
-        external_id if 0 < len(external_id) <= MAX_ID else reading.tenant(customer.at("metadata"))
+    return reading.tenant(customer.at("metadata")) or (
+        external_id if len(external_id) <= MAX_ID else ""
     )
 
 

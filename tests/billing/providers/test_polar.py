@@ -183,10 +183,11 @@ class TestTenant:
         ("metadata", "external_id", "of_customer", "found"),
         [
             ({"tenant_id": "a"}, "b", {"tenant_id": "c"}, "a"),
-            ({}, "b", {"tenant_id": "c"}, "b"),
+            ({}, "b", {"tenant_id": "c"}, "c"),
+            ({}, "b", {}, "b"),
             ({}, None, {"tenant_id": "c"}, "c"),
             ({}, "", {}, ""),
-            ({}, "x" * 256, {"tenant_id": "c"}, "c"),
+            ({}, "x" * 256, {}, ""),
         ],
     )
     def test_is_the_first_of_three(
