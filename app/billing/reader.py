@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -25,6 +26,7 @@ from app.billing.api import ReadFailed
 from app.billing.handler import Reading, apply_event, wrong_mode
 from app.billing.providers import PROVIDERS
 from app.billing.providers.provider import BillingProvider
+from app.billing.snapshots import BillingEvent
 from app.core.clock import utcnow
 from app.core.db import retries
 from app.core.db.statements import Statement
@@ -36,6 +38,7 @@ from app.inbox.models import Status
 from app.inbox.processing import Apply
 from app.inbox.providers.payloads import Unreadable, Unwanted, parse_object
 from app.inbox.receiving import READER, read_sources
+from app.subscriptions.statuses import StatusClass
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +96,12 @@ def read(provider: BillingProvider, body: bytes | None) -> Reading:
     if told.subscription_id is None:
         customer = told.customer and api.read_customer(provider, told.customer.id)
         return Reading(now, customer=customer)
-    at, snapshot = api.read_subscription(provider, told.subscription_id)
+    try:
+        at, snapshot = api.read_subscription(provider, told.subscription_id)
+    except ReadFailed as fault:
+        if fault.status == NOT_FOUND and _says_deleted(provider, told):
+            return Reading(now, told.snapshot)
+        raise
     with CONNECTIONS, platform_transaction():
         needs_customer = mirror.needs_customer(provider.name, snapshot, told.tenant)
     if not needs_customer:
@@ -104,6 +112,14 @@ def read(provider: BillingProvider, body: bytes | None) -> Reading:
         if fault.status != NOT_FOUND:
             raise
         return Reading(at, snapshot)
+
+
+def _says_deleted(provider: BillingProvider, told: BillingEvent) -> bool:
+    """Whether a known subscription has ended by its payload, which not finding it confirms."""
+    if told.snapshot is None or told.snapshot.status_class is not StatusClass.ENDED:
+        return False
+    with CONNECTIONS, platform_transaction():
+        return mirror.has_tenant(provider.name, replace(told, snapshot=None))
 
 
 def _lease(app: Flask, provider: BillingProvider, most: int) -> Sequence[Any]:
