@@ -390,17 +390,6 @@ class TestScripts:
         assert names.all_inner_texts() == ["Beta 10", "Beta 9", "Alpha"]
         expect(browser.page.locator("[aria-sort=descending]")).to_have_text("Name")
 
-    def test_an_id_is_copied(self, visit):
-        tenant = create_tenant()
-        browser = visit()
-        browser.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        browser.open(f"/console/tenants/{tenant.id}")
-
-        browser.page.click(f"[aria-label='Copy {tenant.id}']")
-        browser.page.wait_for_selector("text=Copied")
-
-        assert browser.page.evaluate("navigator.clipboard.readText()") == str(tenant.id)
-
     @pytest.mark.parametrize("until", ["2099-12-07T18:00", "2099-12-07T23:30"])
     def test_a_time_is_typed_in_the_readers_zone(self, visit, world, until):
         browser = visit()

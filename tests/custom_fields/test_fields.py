@@ -228,31 +228,6 @@ class TestReadFields:
         assert keys("field_type=date&is_searchable=true") == ["kept"]
 
 
-class TestUpdateField:
-    def test_changes_what_may_change_and_counts_the_version(self, api):
-        field = create_field(create_tenant(), field_type="select", options=["a"])
-        values = {"label": "New", "options": ["b", "b"], "is_required": True, "sort_order": 7}
-
-        answer = api.patch(f"/v1/custom-fields/{field.id}", token=platform_token(), json=values)
-
-        changed = answer.get_json()["data"]
-        assert {name: changed[name] for name in values} == {**values, "options": ["b"]}
-        assert (changed["version"], answer.headers["ETag"]) == (2, '"2"')
-        assert actions(field.id) == ["custom_field.created", "custom_field.updated"]
-
-    @pytest.mark.parametrize("name", ["entity_type", "field_key", "field_type", "is_active"])
-    def test_refuses_what_never_changes(self, api, name):
-        field = create_field(create_tenant())
-
-        answer = api.patch(
-            f"/v1/custom-fields/{field.id}", token=platform_token(), json={name: "x"}
-        )
-
-        (fault,) = answer.get_json()["detail"]
-        assert answer.status_code == 422
-        assert (fault["type"], fault["loc"]) == ("extra_forbidden", ["body", name])
-
-
 class TestArchiveAndRestore:
     def test_archives_and_restores_once_each(self, app, api):
         field = create_field(create_tenant())

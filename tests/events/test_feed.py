@@ -94,15 +94,6 @@ class TestListEvents:
             assert names(by_cursor) == ["c"]
             assert names(last) == names(again) == []
 
-    def test_has_nothing_of_a_refused_change(self, api, user, platform, tenant):
-        taken = create_user(tenant)
-        refused = {"first_name": "b", "is_active": False, "idp_user_id": taken.idp_user_id}
-
-        answer = api.patch(f"/v1/users/{user.id}", token=platform, json=refused)
-
-        assert answer.status_code == 409
-        assert read(api, platform)["data"] == []
-
     def test_moves_a_reader_of_few_types_on(self, api, user, token, platform):
         start = read(api, platform)["next_cursor"] or "0"
         rename(api, user, token, "b", "c")
