@@ -13,6 +13,7 @@ from app.flags import overrides
 from app.imports.lines import Line
 from app.memberships import directories
 from app.memberships.owners import LastOwner
+from app.subscriptions.service import ManagedByProvider
 from app.tenants.service import TenantDeleting
 
 REFUSED_BY_POSTGRES = (Conflict, psycopg2.IntegrityError, psycopg2.DataError)
@@ -22,6 +23,7 @@ OF_ONE_LINE = (
     directories.ManagedByDirectory,
     TenantDeleting,
     overrides.TooManyOverrides,
+    ManagedByProvider,
 )
 """Errors that are raised before anything of the line is written."""
 

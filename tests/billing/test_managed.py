@@ -10,6 +10,7 @@ from tests import database
 from tests.billing.support import Mirror, snapshot, stored
 from tests.conftest import Api
 from tests.factories import create_api_key, platform_token
+from tests.imports.files import bring_in, subscription_line
 
 PATH = "/v1/billing/subscriptions"
 
@@ -87,6 +88,16 @@ class TestWhileEventsAreReceived:
         path = f"{PATH}/{stored().id}"
 
         assert api.post(f"{path}/cancel", token=platform_token(), json={}).status_code == 200
+
+    def test_a_line_of_an_import_is_refused_alone(self, receiving, api, tenant, path):
+        line = subscription_line("sub_1", tenant.idp_org_id, bp_status="paused")
+        other = subscription_line("sub_2", tenant.idp_org_id)
+
+        _, faults = bring_in(receiving, api, line, other)
+
+        assert [fault.name for fault in faults] == ["sub_1"]
+        assert stored(bp_subscription_id="sub_2").bp_provider is None
+        assert stored(bp_subscription_id="sub_1").bp_status == "active"
 
     def test_live_mode_is_ignored(self, receiving, tenant):
         mirror = Mirror(receiving)
