@@ -49,7 +49,11 @@ QUESTIONS = {
 # It writes no audit row unless a threshold is crossed.
 COUNTERS = {"POST /v1/usage/consume"}
 # They store what a provider sent; the jobs that apply it make the changes.
-RECEIVERS = {"POST /webhooks/idp", "POST /v1/app-communications/webhooks/emailprovider"}
+RECEIVERS = {
+    "POST /webhooks/idp",
+    "POST /webhooks/billing/{provider}",
+    "POST /v1/app-communications/webhooks/emailprovider",
+}
 
 
 def changes(app: Flask) -> list[Operation]:

@@ -98,6 +98,6 @@ def _checked(provider: str, customer_id: str) -> str:
     """The provider of a path; raises NotFound for another word, and for an impossible id."""
     if provider not in set(ProviderName):
         raise NotFound.of("provider")
-    if len(customer_id) > MAX_CUSTOMER_ID or "\x00" in customer_id:
+    if len(customer_id) > MAX_CUSTOMER_ID or not customer_id.isprintable():
         raise NotFound.of(BillingCustomer)
     return provider
