@@ -105,7 +105,10 @@ def complete(provider: BillingProvider, subscription: Document) -> Snapshot:
             path = provider.more_path(subscription)
             if path is None:
                 break
-            subscription = provider.with_more(subscription, get(provider, path).document)
+            try:
+                subscription = provider.with_more(subscription, get(provider, path).document)
+            except ReadFailed as fault:  # its status is not that of the subscription
+                raise ReadFailed(str(fault), pause=fault.pause) from None
         return provider.snapshot(subscription)
 
 
