@@ -1,7 +1,6 @@
 """`flask mcp`, driven by the protocol's official client over both of its transports."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -73,7 +72,7 @@ def answer_of(result: Any) -> tuple[int, Any]:
 
 
 class TestStdio:
-    def test_reads_by_default_and_cannot_change(self, app, over_stdio):
+    def test_reads_by_default_and_only_the_groups_that_are_named(self, app, over_stdio):
         tenant = create_tenant(name="Agent Inc")
         get, create = (
             tool_of(app, "get", "/v1/tenants/{tenant_id}"),
@@ -83,12 +82,14 @@ class TestStdio:
 
         tools, (read, unknown, refused) = over_stdio(
             [(get, {"tenant_id": str(tenant.id)}), (get, {}), (create, {"body": body})],
+            *("--only", "tenants", "--only", "audit"),
             token=platform_token(),
         )
 
         assert get in tools
         assert create not in tools
         assert all(tool.annotations.read_only_hint for tool in tools.values())
+        assert {name.split("_")[0] for name in tools} == {"tenants", "audit"}
         status, found = answer_of(read)
         assert (status, found["data"]["name"], read.is_error) == (200, "Agent Inc", False)
         assert read.structured_content["etag"].startswith('"')
@@ -116,11 +117,6 @@ class TestStdio:
         (row,) = database.rows(AuditEvent)
         assert (row.action, row.actor) == ("tenant.updated", str(user.id))
 
-    def test_offers_only_the_groups_that_are_named(self, over_stdio):
-        tools, _ = over_stdio([], "--only", "users", "--only", "audit", token=platform_token())
-
-        assert {name.split("_")[0] for name in tools} == {"users", "audit"}
-
     def test_refuses_a_group_that_does_not_exist(self, app):
         ended = app.test_cli_runner().invoke(args=["mcp", "--token", "sk_x", "--only", "user"])
 
@@ -132,12 +128,10 @@ class TestStdio:
 
         assert server.create_initialization_options().server_version == VERSION
 
-    def test_needs_a_credential(self, app, environment):
-        ended = subprocess.run(
-            FLASK, env={**os.environ, **environment}, cwd=PROJECT, capture_output=True, text=True
-        )
+    def test_needs_a_credential(self, app):
+        ended = app.test_cli_runner().invoke(args=["mcp"], env={"MCP_TOKEN": ""})
 
-        assert ended.returncode == 2
+        assert ended.exit_code == 2
         assert "Give --token, or set MCP_TOKEN" in ended.stderr
 
 
