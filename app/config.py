@@ -49,13 +49,13 @@ def _secrets(provider: str, form: str = "secrets") -> Any:
     return _setting(parse_text, "", f"white-space separated {form} of the receiver of {provider}")
 
 
-def _api_key(provider: str) -> Any:
-    help_ = f"key of the API of {provider}, to read what its events are about; they are applied"
-    return _setting(parse_text, "", f"{help_} as they are if unset, except those of Chargebee")
+def _api_key(provider: str, without: str = "events are applied as they were sent") -> Any:
+    help_ = f"key of the API of {provider}, to read what events are about; without it {without}"
+    return _setting(parse_text, "", help_)
 
 
-def _api_url(provider: str, default: str = "that of production if unset") -> Any:
-    return _setting(parse_http_url, "", f"address of the API of {provider}; {default}")
+def _api_url(provider: str, default: str = "; that of production if unset") -> Any:
+    return _setting(parse_http_url, "", f"address of the API of {provider}{default}")
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class Config:
     stripe_api_url: str = _api_url("Stripe")
     paddle_api_key: str = _api_key("Paddle")
     paddle_api_url: str = _api_url("Paddle")
-    chargebee_api_key: str = _api_key("Chargebee")
-    chargebee_api_url: str = _api_url("Chargebee", "`https://SITE.chargebee.com/api/v2`")
+    chargebee_api_key: str = _api_key("Chargebee", "none is applied")
+    chargebee_api_url: str = _api_url("Chargebee", ": `https://SITE.chargebee.com/api/v2`")
     lemonsqueezy_api_key: str = _api_key("Lemon Squeezy")
     lemonsqueezy_api_url: str = _api_url("Lemon Squeezy")
     polar_api_key: str = _api_key("Polar")

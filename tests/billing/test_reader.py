@@ -19,6 +19,7 @@ from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from tests.billing.reading import post, post_all, reader_of, service, settings_of, wait_for
 from tests.billing.simulated.base import Line
+from tests.billing.simulated.lives import PAIRS
 from tests.billing.simulated.paddle import Paddle
 from tests.billing.simulated.stripe import Stripe
 from tests.database import execute, query, row, rows
@@ -139,6 +140,28 @@ class TestWithAKey:
         assert found == ("waiting_tenant", None, False)
         assert applied.status == "succeeded"
         assert row(Subscription).tenant_id == tenant.id
+
+
+class TestEveryProvider:
+    @pytest.mark.parametrize("name", PAIRS)
+    def test_is_read_and_applied_until_a_subscription_ends(self, environment, tenant, name):
+        secret = {"chargebee": "hook:a:password"}.get(name, SECRET)
+        with (
+            PAIRS[name][0](secret=secret).serving() as account,
+            service(environment, account) as app,
+            reader_of(app),
+        ):
+            subscription = account.create(tenant=str(tenant.id))
+            created = [wait_for(one) for one in post_all(app, account)]
+            before = row(Subscription)
+            account.apply("end", subscription)
+            ended = [wait_for(one) for one in post_all(app, account)]
+
+        assert {event.status for event in created} <= {"succeeded", "ignored"}
+        assert {event.status for event in ended} <= {"succeeded", "ignored"}
+        assert (before.tenant_id, before.status_class) == (tenant.id, "live")
+        assert (before.bp_provider, before.bp_subscription_id) == (name, subscription.id)
+        assert row(Subscription).status_class == "ended"
 
 
 class TestRate:
