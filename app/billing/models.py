@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import TenantRow
+from app.core.db.models import TenantRow, updated_index
 
 
 class BillingCustomer(TenantRow):
@@ -23,7 +23,8 @@ class BillingCustomer(TenantRow):
     is_manual: Mapped[bool]
 
     constraints = (
-        UniqueConstraint("provider", "customer_id"),
+        UniqueConstraint("customer_id", "provider"),
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "created_at", "id"),
+        updated_index(),
     )

@@ -72,13 +72,20 @@ def upgrade():
         ),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_billing_customers")),
         sa.UniqueConstraint(
-            "provider", "customer_id", name=op.f("uq_billing_customers_provider_customer_id")
+            "customer_id", "provider", name=op.f("uq_billing_customers_customer_id_provider")
         ),
     )
     for columns in (["id"], ["tenant_id", "created_at", "id"], ["created_at", "id"]):
         op.create_index(
             op.f(f"ix_billing_customers_{'_'.join(columns)}"), "billing_customers", columns
         )
+    op.create_index(
+        op.f("ix_billing_customers_updated_at"),
+        "billing_customers",
+        ["updated_at"],
+        postgresql_using="brin",
+        postgresql_with={"pages_per_range": 16, "autosummarize": True},
+    )
     isolate("billing_customers")
     install(revision, "plan_of_items")
 
