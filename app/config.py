@@ -169,7 +169,7 @@ class Config:
         "accept billing events of the live mode (1) or of the test mode (0), where they tell",
     )
     billing_reconcile_hours: int = _setting(
-        number_between(1, 168), 6, "hours between two comparisons with a billing provider"
+        number_between(0, 168), 6, "hours between two comparisons with a billing provider; 0: none"
     )
     idp_role_map: Mapping[str, str] = _setting(
         parse_pairs, {}, "the provider's role names and ours: `org:admin=admin org:member=member`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import defaultdict
@@ -17,9 +18,15 @@ from app.core.clock import utcnow
 from app.core.outgoing import OPERATOR, FetchFailed, retry_after
 from app.inbox.providers.payloads import Document, Unreadable, parse_object
 
+log = logging.getLogger(__name__)
+
 TIMEOUT = 10.0  # seconds of one request
 MAX_BYTES = 5 * 1024 * 1024
 MAX_MORE = 50  # requests that complete one subscription
+MAX_KNOWN = 1000  # answers that complete several subscriptions, such as the price of each
+NOT_FOUND = 404
+REFUSED = (400, NOT_FOUND, 410, 422)
+"""Statuses that say that this very request is never answered."""
 PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds after a 429: without Retry-After, and at most
 
 
@@ -36,11 +43,26 @@ class ReadFailed(Exception):
         self.pause = pause
 
 
+class AnswerUnreadable(ReadFailed):
+    """An answer does not have its documented form, or is about something else."""
+
+
 class Answered(NamedTuple):
     """An answer of the API. ``at``: our time just before the request."""
 
     at: datetime
     document: Document
+
+
+class Listed(NamedTuple):
+    """A page of the provider's subscriptions, without those that cannot be read.
+
+    ``at``: our time just before the page. ``cursor``: that of the next page, None at the end.
+    """
+
+    at: datetime
+    subscriptions: list[tuple[Document, Snapshot]]
+    cursor: str | None
 
 
 # Of this process, in monotonic seconds: when the next request to a provider may begin, and until when
@@ -94,21 +116,47 @@ def read_subscription(provider: BillingProvider, subscription_id: str) -> tuple[
     with _readable(provider):
         snapshot = complete(provider, provider.subscription_in(answer))
     if snapshot.subscription_id != subscription_id:
-        raise ReadFailed(f"{provider.title} answered another subscription")
+        raise AnswerUnreadable(f"{provider.title} answered another subscription")
     return at, snapshot
 
 
-def complete(provider: BillingProvider, subscription: Document) -> Snapshot:
-    """A subscription of an answer, with what its provider left out there; raises ReadFailed."""
+def read_page(provider: BillingProvider, cursor: str, known: dict[str, Document]) -> Listed:
+    """A page of all subscriptions; raises ReadFailed. ``known`` as in :func:`complete`."""
+    at, answer = get(provider, provider.page_path(cursor))
+    with _readable(provider):
+        page = provider.page(answer, cursor)
+    found = []
+    for subscription in page.subscriptions:
+        try:
+            found.append((subscription, complete(provider, subscription, known)))
+        except ReadFailed as fault:
+            if not isinstance(fault, AnswerUnreadable) and fault.status not in REFUSED:
+                raise
+            log.warning("billing_subscription_unreadable", extra={"reason": str(fault)})
+    return Listed(at, found, page.cursor)
+
+
+def complete(
+    provider: BillingProvider, subscription: Document, known: dict[str, Document] | None = None
+) -> Snapshot:
+    """A subscription of an answer, with what its provider left out there; raises ReadFailed.
+
+    ``known`` has answers by path, and gets further ones.
+    """
+    known = {} if known is None else known
     with _readable(provider):
         for _ in range(MAX_MORE):
             path = provider.more_path(subscription)
             if path is None:
                 break
-            try:
-                subscription = provider.with_more(subscription, get(provider, path).document)
-            except ReadFailed as fault:  # its status is not that of the subscription
-                raise ReadFailed(str(fault), pause=fault.pause) from None
+            if path not in known:
+                if len(known) >= MAX_KNOWN:
+                    known.clear()
+                try:
+                    known[path] = get(provider, path).document
+                except ReadFailed as fault:  # its status is not that of the subscription
+                    raise ReadFailed(str(fault), pause=fault.pause) from None
+            subscription = provider.with_more(subscription, known[path])
         return provider.snapshot(subscription)
 
 
@@ -132,4 +180,5 @@ def _readable(provider: BillingProvider) -> Iterator[None]:
     try:
         yield
     except Unreadable as fault:
-        raise ReadFailed(f"{provider.title}'s answer cannot be read: {fault}") from None
+        reason = f"{provider.title}'s answer cannot be read: {fault}"
+        raise AnswerUnreadable(reason) from None

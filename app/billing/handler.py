@@ -18,6 +18,8 @@ from app.inbox.providers.payloads import Unreadable, parse_object
 from app.inbox.providers.provider import Provider
 
 STATUSES = {Outcome.APPLIED: Status.SUCCEEDED, Outcome.WAITING: Status.WAITING_TENANT}
+OWN = "reconcile"
+"""The type of events that a comparison stores, and the member that has the subscription it read."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def receiver_for(provider: BillingProvider) -> Receiver:
     """The receiver of a billing provider's events."""
     source = Provider(
         name=provider.name,
-        adapt=lambda body: [provider.event(parse_object(body))],
+        adapt=lambda body: [told_by(provider, body)],
         event_type=provider.event_type,
         own_id=provider.event_id,
     )
@@ -45,6 +47,23 @@ def receiver_for(provider: BillingProvider) -> Receiver:
         preset=provider.name,
         apply=apply_event,
         api_key=f"{provider.name}_api_key",
+    )
+
+
+def told_by(provider: BillingProvider, body: bytes) -> BillingEvent:
+    """What an event says: the provider's, or one that a comparison has stored, see :data:`OWN`.
+
+    Raises Unwanted and Unreadable.
+    """
+    event = parse_object(body)
+    if not event.has(OWN):
+        return provider.event(event)
+    snapshot = provider.snapshot(event.at(OWN))
+    return BillingEvent(
+        subscription_id=snapshot.subscription_id,
+        snapshot=snapshot,
+        occurred_at=event.moment("read_at"),
+        is_live=snapshot.is_live,
     )
 
 
@@ -80,8 +99,8 @@ def apply_event(
     return STATUSES.get(outcome, Status.IGNORED), outcome.value
 
 
-def wrong_mode(told: BillingEvent) -> str | None:
-    """Why the event is ignored, if it is of the mode that ``BILLING_LIVEMODE`` excludes."""
+def wrong_mode(told: BillingEvent | Snapshot) -> str | None:
+    """Why it is ignored, if it is of the mode that ``BILLING_LIVEMODE`` excludes."""
     if told.is_live in (None, current_config().billing_livemode):
         return None
     return (Outcome.LIVE_MODE if told.is_live else Outcome.TEST_MODE).value

@@ -1,16 +1,58 @@
-"""The events of billing providers that wait for a tenant."""
+"""What the doctor and ``/metrics`` say of the billing providers."""
 
 from __future__ import annotations
 
-from app.core.db.statements import Statement
-from app.core.health import Finding
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
+from prometheus_client.core import Metric
+from sqlalchemy import select
+
+from app.billing.models import BillingComparison
+from app.billing.providers import PROVIDERS
+from app.billing.providers.provider import BillingProvider
+from app.config import Config, current_config
+from app.core.clock import utcnow
+from app.core.db.statements import Statement
+from app.core.health import Finding, gauge
+from app.core.observability.shared_metrics import SharedMetric
+from app.inbox.providers import RECEIVERS
+
+DRIFT = SharedMetric(
+    "billing_drift_total",
+    "Differences from the billing provider that a comparison has repaired.",
+    ["provider", "kind"],
+)
 WAITING = Statement(
     "webhook_events.waiting_tenant",
     "SELECT source, count(*) AS events, min(created_at) AS oldest FROM webhook_events"
     " WHERE status = 'waiting_tenant' GROUP BY source ORDER BY source",
     prepare=False,
 )
+LIST_COMPARISONS = Statement("billing_comparisons.list", select(BillingComparison))
+# One SELECT per provider, so that each reads one row of the partial index.
+LAST_EVENTS = Statement(
+    "webhook_events.last_of_billing",
+    " UNION ALL ".join(
+        f"SELECT '{name}' AS source, (SELECT max(created_at) FROM webhook_events"  # noqa: S608
+        f" WHERE source = '{name}') AS at"
+        for name in PROVIDERS
+    ),
+)
+
+
+def has_receiver(provider: BillingProvider, config: Config) -> bool:
+    return bool(getattr(config, RECEIVERS[provider.name].setting))
+
+
+def has_api_key(provider: BillingProvider, config: Config) -> bool:
+    return bool(getattr(config, RECEIVERS[provider.name].api_key))
+
+
+def comparisons() -> dict[str, BillingComparison]:
+    """The last comparison with each provider."""
+    return {one.provider: one for one in LIST_COMPARISONS.all()}
 
 
 def check_waiting() -> Finding:
@@ -26,4 +68,61 @@ def check_waiting() -> Finding:
     return Finding("billing events", True, f"wait for their tenants: {listed}", fix)
 
 
-CHECKS = {"billing events": check_waiting}
+def check_drift() -> Finding:
+    """What the comparisons have repaired, and what keeps them from being made."""
+    config, known = current_config(), comparisons()
+    faults: list[str] = []
+    told: list[str] = []
+    for name, provider in PROVIDERS.items():
+        if has_api_key(provider, config):
+            one = known.get(name)
+            faults += _faults(provider, one, config.billing_reconcile_hours)
+            if one is not None and one.counts.get("repaired"):
+                told.append(f"{name}: {_repaired(one)}")
+        elif has_receiver(provider, config) and not provider.has_trusted_payloads:
+            key = RECEIVERS[name].api_key.upper()
+            faults.append(f"{provider.title} signs nothing: without {key} no event is applied")
+    if faults:
+        fix = "See docs/guides/billing-providers.md, and `flask billing connect PROVIDER`."
+        return Finding("drift", False, "; ".join((*faults, *told)), fix)
+    fix = "Events were lost: see what their provider could not deliver." if told else ""
+    return Finding("drift", True, "; ".join(told) or "nothing to repair", fix)
+
+
+def _faults(provider: BillingProvider, one: BillingComparison | None, hours: int) -> Iterator[str]:
+    if one is None:
+        return
+    if one.error:
+        yield one.error
+    last = one.finished_at or one.created_at
+    if hours and utcnow() - last > timedelta(hours=2 * hours):
+        yield f"the last comparison with {provider.title} ended {last:%F %R}"
+
+
+def _repaired(one: BillingComparison) -> str:
+    # KINDS of app.billing.mirror, which builds on this module's neighbours
+    others = ("compared", "repaired", "created", "waiting", "missing")
+    kinds = [f"{kind} {count}" for kind, count in one.counts.items() if kind not in others]
+    return f"{one.counts['repaired']} repaired ({', '.join(kinds)}) since {one.started_at:%F %R}"
+
+
+def metrics() -> Iterator[Metric]:
+    events: dict[str, Any] = {one.source: one.at for one in LAST_EVENTS.all() if one.at}
+    ends = {name: one.finished_at for name, one in comparisons().items() if one.finished_at}
+    for name, documentation, moments in (
+        ("billing_last_event_seconds", "When a billing provider's last event came.", events),
+        ("billing_last_comparison_seconds", "When a comparison was last complete.", ends),
+    ):
+        times = {provider: at.timestamp() for provider, at in moments.items()}
+        yield gauge(name, documentation, "provider", times)
+    waiting = {one.source: one.events for one in WAITING.all()}
+    yield gauge("billing_waiting_events", "Events that wait for a tenant.", "provider", waiting)
+
+
+WORK = {
+    "waiting_billing": (
+        "SELECT FROM webhook_events WHERE status = 'waiting_tenant'",
+        "/v1/webhooks/events?status=waiting_tenant",
+    )
+}
+CHECKS = {"billing events": check_waiting, "drift": check_drift}

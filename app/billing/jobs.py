@@ -1,24 +1,34 @@
-"""Background jobs: apply changed prices, and the events whose tenant has come."""
+"""Background jobs: apply changed prices, events whose tenant has come, and compare with providers."""
 
 from __future__ import annotations
 
+import logging
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
 
-from app.billing import mirror
+from app.billing import mirror, reconcile
+from app.billing.api import ReadFailed
+from app.billing.handler import told_by
+from app.billing.health import comparisons, has_api_key
 from app.billing.providers import PROVIDERS
+from app.config import current_config
 from app.core.actors import SYSTEM_JOB
+from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
 from app.core.db.statements import Statement
 from app.core.jobs.queues import Queue, job, logged_errors
 from app.inbox import service as inbox
-from app.inbox.providers.payloads import Unreadable, Unwanted, parse_object
+from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.plans.models import PlanPrice
 from app.plans.prices import find_changed
 
+log = logging.getLogger(__name__)
+
+WORKING_TIME = 60  # seconds after which a comparison lets others have a turn
 BATCH = 500  # subscriptions
 MAX_WAITING = 200  # events of one run of the job
 
@@ -67,6 +77,43 @@ def apply_waiting_events() -> None:
         inbox.release([event.id for event in waiting if _has_tenant(event)])
 
 
+@job(queue=Queue.MAINTENANCE, every=300)
+def compare_with_providers() -> None:
+    """Begin the comparisons that are due, and continue those that are under way."""
+    config = current_config()
+    hours = config.billing_reconcile_hours
+    with tenancy.platform_transaction():
+        known = comparisons()
+        for name, provider in PROVIDERS.items():
+            if not has_api_key(provider, config):
+                continue
+            last = known.get(name)
+            if hours and (last is None or utcnow() - last.started_at >= timedelta(hours=hours)):
+                reconcile.begin(provider)
+            elif last is None or not last.is_running:
+                continue
+            compare.push(name)
+
+
+@job(queue=Queue.MAINTENANCE)
+def compare(name: str) -> None:
+    """Continue the comparison with a provider for :data:`WORKING_TIME`, and queue the next slice.
+
+    After a fault of the provider the periodic job continues it.
+    """
+    is_running, pause = False, 0.0
+    try:
+        for state in reconcile.work(PROVIDERS[name], WORKING_TIME):
+            is_running = state.is_running
+    except ReadFailed as fault:
+        log.warning("billing_comparison_stopped", extra={"source": name, "reason": str(fault)})
+        if not fault.pause:
+            return
+        pause = fault.pause
+    if pause or is_running:
+        compare.push(name, delay=pause)
+
+
 def _follow(subscription_id: UUID) -> None:
     tenancy.enter(tenancy.PLATFORM)
     mirror.follow_prices(subscription_id, actor=SYSTEM_JOB)
@@ -84,7 +131,6 @@ def _settle(price: PlanPrice) -> None:
 def _has_tenant(event: Any) -> bool:
     """Whether the event can be applied now; one that cannot be read any more, too."""
     try:
-        found = PROVIDERS[event.source].event(parse_object(event.body))
-        return mirror.has_tenant(event.source, found)
+        return mirror.has_tenant(event.source, told_by(PROVIDERS[event.source], event.body))
     except (Unreadable, Unwanted, KeyError):
         return True

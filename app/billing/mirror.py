@@ -22,7 +22,7 @@ from app.core.db.statements import Statement
 from app.core.json_text import dumps_text
 from app.subscriptions import service
 from app.subscriptions.models import Subscription
-from app.subscriptions.statuses import StatusClass
+from app.subscriptions.statuses import CANCELED, StatusClass
 from app.tenants.lookup import visible_tenant_id
 
 TRIALS = {"trialing", "in_trial", "on_trial"}
@@ -44,6 +44,9 @@ DIFFERENCES = {
     "cancellation": {"canceled_at", "cancel_at_period_end", "auto_renew"},
 }
 """A kind of difference between a subscription and its provider -> the columns that differ."""
+KINDS = (*DIFFERENCES, "price", "quantity", "other", "ended")
+"""All kinds; ``ended``: the provider does not know the subscription any more."""
+MISSING = "the billing provider does not know this subscription"
 
 # Two events of a new subscription at the same time make one row. Prices do not change meanwhile.
 LOCK = Statement(
@@ -158,8 +161,8 @@ def has_tenant(provider: str, event: BillingEvent) -> bool:
 def differences(subscription: Subscription, snapshot: Snapshot) -> set[str]:
     """In which respects the subscription differs from its provider.
 
-    ``class``, ``plan``, ``price``, ``quantity``, ``period``, ``cancellation``. The plan of one that
-    has ended does not count.
+    ``class``, ``plan``, ``price``, ``quantity``, ``period``, ``cancellation``, and ``other`` if it is
+    none of these. The plan of one that has ended does not count.
     """
     provider = subscription.bp_provider or ""
     values, _ = _values(provider, snapshot, subscription.updated_at, subscription)
@@ -169,7 +172,24 @@ def differences(subscription: Subscription, snapshot: Snapshot) -> set[str]:
     for kind in ("price", "quantity"):
         stored, wanted = ([one[kind] for one in of] for of in (subscription.items, values["items"]))
         found |= {kind} if stored != wanted else set()
-    return found - {"plan"} if snapshot.status_class is StatusClass.ENDED else found
+    has_ended = snapshot.status_class is StatusClass.ENDED
+    unknown = changed - (DIFFERENCES["plan"] | {"bp_plan_id"} if has_ended else set())
+    return (found - {"plan"} if has_ended else found) or ({"other"} if unknown else set())
+
+
+def end_missing(row: Subscription) -> Subscription:
+    """End a locked subscription that its provider does not know any more."""
+    values = {
+        "bp_status": CANCELED,
+        "status_class": StatusClass.ENDED.value,
+        "auto_renew": False,
+        "canceled_at": row.canceled_at or row.missing_since,
+        "cancel_at_period_end": False,
+        "cancel_reason": MISSING,
+    }
+    row, _ = service.write(row, values, {}, actor=SYSTEM_BILLING)
+    _follow_limits(row, {}, SYSTEM_BILLING)
+    return row
 
 
 def follow_prices(subscription_id: UUID, *, actor: Actor) -> None:

@@ -1,11 +1,15 @@
-"""Customers at billing providers, and the tenants that they are."""
+"""Customers at billing providers with their tenants, and the comparisons with the providers."""
 
 from __future__ import annotations
 
-from sqlalchemy import Index, Text, UniqueConstraint
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import JSON, Index, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.core.db.models import TenantRow, updated_index
+from app.core.db.models import Moment, Row, TenantRow, updated_index
+from app.core.json_text import Json
 
 
 class BillingCustomer(TenantRow):
@@ -28,3 +32,29 @@ class BillingCustomer(TenantRow):
         Index(None, "created_at", "id"),
         updated_index(),
     )
+
+
+class BillingComparison(Row):
+    """The last comparison with a billing provider, or the one that is under way.
+
+    ``finished_at`` is the end of the last complete one. ``cursor`` is that of the next page; then
+    ``after`` is the last row that was looked at of those that no page had. ``busy_until``: until
+    then no other process continues it. ``counts`` are numbers of subscriptions. ``error`` is why it
+    cannot be continued, or what is wrong with the last one.
+    """
+
+    __tablename__ = "billing_comparisons"
+    __table_args__ = (UniqueConstraint("provider"),)
+
+    provider: Mapped[str] = mapped_column(Text)
+    started_at: Mapped[datetime] = mapped_column(Moment)
+    finished_at: Mapped[datetime | None] = mapped_column(Moment)
+    busy_until: Mapped[datetime | None] = mapped_column(Moment)
+    cursor: Mapped[str] = mapped_column(Text, default="")
+    after: Mapped[UUID | None]
+    counts: Mapped[dict[str, Json]] = mapped_column(JSON, default=dict)
+    error: Mapped[str] = mapped_column(Text, default="")
+
+    @property
+    def is_running(self) -> bool:
+        return self.finished_at is None or self.finished_at < self.started_at

@@ -22,8 +22,8 @@ from flask import Flask
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.billing import api, mirror
-from app.billing.api import ReadFailed
-from app.billing.handler import Reading, apply_event, wrong_mode
+from app.billing.api import NOT_FOUND, ReadFailed
+from app.billing.handler import Reading, apply_event, told_by, wrong_mode
 from app.billing.providers import PROVIDERS
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent
@@ -36,7 +36,7 @@ from app.core.observability.logs import resume_request
 from app.inbox import processing
 from app.inbox.models import Status
 from app.inbox.processing import Apply
-from app.inbox.providers.payloads import Unreadable, Unwanted, parse_object
+from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.inbox.receiving import READER, read_sources
 from app.subscriptions.statuses import StatusClass
 
@@ -47,7 +47,6 @@ LEASE_SECONDS = 60
 INTERVAL = 1.0  # seconds between two looks at the database; a message through Redis ends the wait
 CONNECTIONS = threading.BoundedSemaphore(2)
 """Of the database. The other parts of the process need those that are left."""
-NOT_FOUND = 404
 
 LEASE = Statement(
     "webhook_events.lease",
@@ -88,7 +87,7 @@ def read(provider: BillingProvider, body: bytes | None) -> Reading:
     """Read what an event is about; raises ReadFailed. Nothing is read for one that is not applied."""
     now = utcnow()
     try:
-        told = provider.event(parse_object(body or b""))
+        told = told_by(provider, body or b"")
     except (Unwanted, Unreadable):
         return Reading(now)
     if wrong_mode(told) is not None:

@@ -1,4 +1,4 @@
-"""/v1/billing/customers, and the receivers of billing providers' events, which are public."""
+"""/v1/billing/customers and /v1/billing/providers, and the public receivers of their events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flask import Response
 
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
-from app.billing import customers
+from app.billing import customers, status
 from app.billing.handler import receiver_for
 from app.billing.models import BillingCustomer
 from app.billing.providers import PROVIDERS
@@ -14,7 +14,9 @@ from app.billing.schemas import (
     BillingCustomerQuerySchema,
     BillingCustomerSchema,
     BillingCustomerSetSchema,
+    BillingProviderSchema,
 )
+from app.billing.status import ApiKeyMissing
 from app.core.db.pages import Page
 from app.core.errors import DatabaseUnavailable, NotFound
 from app.core.http.blueprint import Blueprint
@@ -36,7 +38,13 @@ receivers = Blueprint(
     url_prefix="/webhooks/billing",
     description="Receivers of the events of billing providers.",
 )
-BLUEPRINTS = (blp, receivers)
+providers = Blueprint(
+    "billing_providers",
+    __name__,
+    url_prefix="/v1/billing/providers",
+    description="The billing providers, and the comparisons with them.",
+)
+BLUEPRINTS = (blp, receivers, providers)
 MAX_CUSTOMER_ID = 255
 
 for _provider in PROVIDERS.values():
@@ -58,6 +66,32 @@ def receive_billing_event(provider: str) -> Response:
     if provider not in PROVIDERS:
         raise NotFound.of("provider")
     return receive(RECEIVERS[provider])
+
+
+@providers.get("")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@providers.columns(
+    "provider", "has_receiver", "has_api_key", "last_event_at", "waiting", "finished_at", "compared",
+    "repaired", "error",
+)  # fmt: skip
+@providers.response(200, BillingProviderSchema(many=True))
+def list_providers() -> list[dict[str, Json]]:
+    """List the configured billing providers, and the last comparison with each."""
+    return [one for one in status.list_providers() if one["has_receiver"] or one["has_api_key"]]
+
+
+@providers.post("/<provider>/reconcile")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@providers.response(202, BillingProviderSchema)
+@providers.raises(BillingProviderUnknown, ApiKeyMissing)
+def reconcile(provider: str) -> dict[str, Json]:
+    """Compare the subscriptions with the billing provider's, and repair what differs.
+
+    A job does it. A comparison that is under way continues.
+    """
+    if provider not in PROVIDERS:
+        raise BillingProviderUnknown
+    return status.begin_comparison(provider)
 
 
 @blp.get("")

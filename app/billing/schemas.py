@@ -1,17 +1,17 @@
-"""Requests and answers of /v1/billing/customers."""
+"""Requests and answers of /v1/billing/customers and /v1/billing/providers."""
 
 from __future__ import annotations
 
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import Bool, Choice, Str, Uuid
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, JsonObject, Str, Uuid
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.subscriptions.models import ProviderName
 
 
 class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
-    examples = {"customer_id": "cus_9s6X"}
+    examples = {"customer_id": "cus_9s6X", "title": "Stripe", "repaired": {"class": 2}, "error": ""}
     descriptions = {
         "tenant_id": "The customer's tenant.",
         "provider": "The billing provider.",
@@ -43,3 +43,27 @@ class BillingCustomerQuerySchema(Documented, PageQuerySchema):
     tenant_id = Uuid(metadata=ONE_TENANT)
     provider = Choice(ProviderName, description="Only customers of this billing provider.")
     customer_id = Str(description="Only the customer with this id.")
+
+
+class BillingProviderSchema(Documented, AnswerSchema):
+    """A billing provider: how it is configured, and the last comparison with it."""
+
+    has_pages = False
+
+    provider = Choice(ProviderName)
+    title = Str(description="Its name for people.")
+    has_receiver = Bool(description="Whether its events are received.")
+    has_api_key = Bool(description="Whether subscriptions are read from it, and compared with it.")
+    last_event_at = AwareDateTime(nullable=True, description="When its last event came (UTC).")
+    waiting = Int(description="How many of its events wait for a tenant.")
+    is_comparing = Bool(description="Whether a comparison is under way.")
+    started_at = AwareDateTime(nullable=True, description="When the last comparison began (UTC).")
+    finished_at = AwareDateTime(
+        nullable=True, description="When a comparison was last complete (UTC)."
+    )
+    compared = Int(description="How many subscriptions the last comparison has looked at.")
+    created = Int(description="How many of the provider's were added.")
+    unmatched = Int(description="How many of the provider's have no known tenant.")
+    missing = Int(description="How many the provider does not know; the next comparison ends them.")
+    repaired = JsonObject(description="How many were repaired, by what differed.")
+    error = Str(description="Why the comparison cannot continue; empty if it can.")

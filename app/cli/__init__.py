@@ -1,5 +1,6 @@
 """The operators' commands of ``flask …``: generated ones, and one file per group of others."""
 
+from app.cli.billing import billing
 from app.cli.console import console
 from app.cli.doctor import doctor
 from app.cli.events import events
@@ -21,6 +22,7 @@ from app.cli.webhooks import webhooks
 from app.surfaces.commands.names import GROUPS
 
 WITH_COMMANDS_BY_HAND = (
+    billing,
     console,
     doctor,
     events,

@@ -82,6 +82,10 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "plan.updated": ("A plan preset was changed.", {"name": ("growth", "scale")}),
     "subscription.canceled": ("A cancellation was recorded.", {"auto_renew": (True, False)}),
     "subscription.created": ("A subscription was created.", {}),
+    "subscription.drift_repaired": (
+        "A comparison has found that a subscription differed from its billing provider's.",
+        {"bp_status": ("active", "past_due")},
+    ),
     "subscription.plan_unknown": ("A subscription names a plan that no preset has.", {}),
     "subscription.updated": ("A subscription was changed.", {"bp_status": ("active", "past_due")}),
     "tenant.activated": ("A suspended tenant was activated.", {"is_active": (False, True)}),

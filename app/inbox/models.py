@@ -63,6 +63,14 @@ class WebhookEvent(Row):
             postgresql_where=text("status = 'waiting_tenant'"),
         ),
         Index(
+            "ix_webhook_events_of_billing",
+            "source",
+            "created_at",
+            postgresql_where=text(
+                "source IN ('stripe', 'paddle', 'chargebee', 'lemonsqueezy', 'polar')"
+            ),
+        ),
+        Index(
             "ix_webhook_events_failed",
             "created_at",
             "id",

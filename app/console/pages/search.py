@@ -21,6 +21,7 @@ LABELS = {
     "failing_endpoints": "failing webhook endpoints",
     "failed_deliveries": "failed deliveries of 7 days",
     "failed_webhooks": "failed webhooks of providers",
+    "waiting_billing": "billing events that wait for a tenant",
     "waiting_people": "people who wait for a counterpart",
     "findings": "faults of the installation",
 }

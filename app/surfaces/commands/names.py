@@ -17,8 +17,9 @@ GROUPS = {
     "access": "Explain why requests are allowed or refused.",
     "api-keys": "Create, list and revoke the credentials of services.",
     "audit": "Show who changed what.",
-    "billing": "Map the prices and customers of billing providers.",
+    "billing": "Connect billing providers, compare with them, map prices and customers.",
     "billing customers": "List and set the tenants of customers at billing providers.",
+    "billing providers": "List the billing providers, and compare with one.",
     "billing prices": "List, set and delete the plans that prices give.",
     "custom-fields": "Define, change and archive custom fields.",
     "emails": "Show e-mail events, and keep the suppression list.",
@@ -46,6 +47,7 @@ GROUPS = {
 GROUP_OF = {
     "billing_customers": "billing customers",
     "billing_prices": "billing prices",
+    "billing_providers": "billing providers",
     "identity": "memberships",
     "operations_state": "operations",
     "scim_connections": "scim",

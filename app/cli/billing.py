@@ -1,0 +1,157 @@
+"""``flask billing connect`` and ``reconcile``."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import click
+
+from app.billing import api, reconcile
+from app.billing.api import ReadFailed
+from app.billing.health import has_api_key, has_receiver
+from app.billing.providers import PROVIDERS
+from app.billing.providers.provider import BillingProvider
+from app.cli.base import json_option, local_address
+from app.cli.generated import OperationGroup
+from app.config import current_config
+from app.core.db.tenancy import platform_transaction
+from app.inbox import trial
+from app.inbox.providers import RECEIVERS
+from app.surfaces.commands.output import print_rows, progress_bar
+from app.surfaces.commands.refusals import Refused
+from app.surfaces.commands.text import print_json
+
+billing = OperationGroup("billing")
+provider_argument = click.argument("provider", type=click.Choice(list(PROVIDERS)))
+
+SECRETS = {
+    "stripe": "whsec_…",
+    "paddle": "pdl_ntfset_…",
+    "chargebee": "USER:PASSWORD",
+    "lemonsqueezy": "THE_SIGNING_SECRET",
+    "polar": "polar_whs_…",
+}
+COLUMNS = ("subscription_id", "tenant_id", "kinds")
+ALL_EVENTS = "all, which it sends by default"
+
+
+@billing.command("reconcile")
+@provider_argument
+@click.option("--dry-run", is_flag=True, help="Show what would be repaired, and write nothing.")
+@json_option
+def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
+    """Compare all subscriptions with PROVIDER's, and repair what differs.
+
+    It takes the place of the job: a comparison that is under way continues, also if this command
+    is interrupted.
+    """
+    chosen = _with_key(provider)
+    try:
+        with progress_bar() as bar:
+            task = bar.add_task(chosen.title, total=None)
+            if dry_run:
+                rows = []
+                for result in reconcile.preview(chosen):
+                    bar.advance(task, result.compared)
+                    rows += [one._asdict() for one in result.found]
+            else:
+                counts = Counter[str]()
+                for counts in _compare(chosen):
+                    bar.update(task, completed=counts["compared"])
+    except ReadFailed as fault:
+        raise Refused(f"{fault}. What was compared before is repaired.") from None
+    if dry_run:
+        shown = [{**one, "kinds": " ".join(one["kinds"])} for one in rows]
+        print_rows(shown, COLUMNS, as_json=as_json)
+    elif as_json:
+        print_json(counts)
+    else:
+        print_rows(
+            [{"what": name, "subscriptions": counts[name]} for name in sorted(counts)],
+            ("what", "subscriptions"),
+            as_json=False,
+        )
+
+
+def _compare(provider: BillingProvider) -> Iterator[Counter[str]]:
+    """Complete a run; waits while another process is at it, or the provider takes no requests."""
+    with platform_transaction():
+        reconcile.begin(provider)
+    while True:
+        try:
+            for state in reconcile.work(provider, float("inf")):
+                yield Counter(state.counts)
+        except ReadFailed as fault:
+            if not fault.pause:
+                raise
+            time.sleep(fault.pause)
+            continue
+        with platform_transaction():
+            left = reconcile.find(provider)
+        if left is None or not left.is_running:
+            return
+        time.sleep(1)
+
+
+@billing.command("connect")
+@provider_argument
+@click.option(
+    "--url", help="The service's address. By default PUBLIC_URL, or the last `flask dev`."
+)
+def connect(provider: str, url: str | None) -> None:
+    """Show how to connect PROVIDER, and try what is configured.
+
+    The API key reads one page of subscriptions. A signed event, which changes nothing, is posted to
+    the running service.
+    """
+    chosen, receiver, config = PROVIDERS[provider], RECEIVERS[provider], current_config()
+    address = (url or config.public_url or local_address()).rstrip("/")
+    click.echo(f"At {chosen.title}, add a webhook:\n  URL: {address}{receiver.path}")
+    click.echo("  Events: " + ("\n    ".join(("", *chosen.event_types)) or ALL_EVENTS))
+    missing = []
+    if not has_receiver(chosen, config):
+        missing.append(f"{receiver.setting.upper()}={SECRETS[provider]}")
+    if not has_api_key(chosen, config):
+        missing.append(f"{receiver.api_key.upper()}=…")
+        if not chosen.api_url:
+            missing.append(f"{provider.upper()}_API_URL=https://SITE.chargebee.com/api/v2")
+    if missing:
+        click.echo("\nSet these, and restart the service:\n  " + "\n  ".join(missing))
+    results = []
+    if has_api_key(chosen, config):
+        results.append(_try_key(chosen))
+    if has_receiver(chosen, config):
+        results.append(_try_receiver(chosen, address))
+    if results:
+        click.echo("\n" + "\n".join(told for _, told in results))
+    if missing or not all(is_good for is_good, _ in results):
+        raise SystemExit(1)
+
+
+def _with_key(name: str) -> BillingProvider:
+    if not has_api_key(PROVIDERS[name], current_config()):
+        raise Refused(f"{RECEIVERS[name].api_key.upper()} is not set.")
+    return PROVIDERS[name]
+
+
+def _try_key(provider: BillingProvider) -> tuple[bool, str]:
+    try:
+        listed = api.read_page(provider, "", {})
+    except ReadFailed as fault:
+        return False, f"API key: {fault}."
+    more = "" if listed.cursor is None else " or more"
+    return (
+        True,
+        f"API key: works; {provider.title} has {len(listed.subscriptions)}{more} subscriptions.",
+    )
+
+
+def _try_receiver(provider: BillingProvider, address: str) -> tuple[bool, str]:
+    receiver = RECEIVERS[provider.name]
+    try:
+        status, answer = trial.send(provider.name, receiver, address, body=None, secret=None)
+    except ValueError as fault:
+        return False, f"Receiver: {fault}"
+    return status == 200, f"Receiver: answered {status} to a signed event: {answer}"

@@ -1,0 +1,502 @@
+"""The comparison with the providers: it finds every difference, once, whatever interrupts it."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.billing import api, jobs, reconcile
+from app.billing.api import ReadFailed
+from app.billing.models import BillingComparison
+from app.billing.providers import PROVIDERS
+from app.billing.status import list_providers
+from app.core.jobs.queues import Queue
+from app.core.jobs.worker import make_worker
+from app.subscriptions.models import Subscription
+from tests import database
+from tests.billing.reading import post_all, reader_of, service, wait_for
+from tests.billing.simulated.base import Line, Simulated
+from tests.billing.simulated.lemonsqueezy import LemonSqueezy
+from tests.billing.simulated.stripe import Stripe
+from tests.billing.simulated.stripe import Subscription as Simulation
+from tests.billing.support import map_price, stored
+from tests.database import query, row, rows
+from tests.factories import create_tenant, platform_token
+from tests.inbox.sending import all_events
+
+SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
+PROVIDER = PROVIDERS["stripe"]
+
+
+@pytest.fixture
+def stripe(app: Flask) -> Iterator[Stripe]:
+    with Stripe(secret=SECRET).serving() as account:
+        yield account
+
+
+@pytest.fixture
+def reading(environment, stripe) -> Iterator[Flask]:
+    """The service with the API key of Stripe."""
+    with service(environment, stripe) as app:
+        yield app
+
+
+@pytest.fixture
+def named(tenant) -> dict[str, str]:
+    return {"tenant": str(tenant.id)}
+
+
+def work_off(app: Flask) -> None:
+    with app.app_context():
+        make_worker(app, [Queue.MAINTENANCE]).work(burst=True, logging_level="WARNING")
+
+
+def compare(app: Flask, name: str = "stripe", *, steps: int | None = None) -> BillingComparison:
+    """A whole comparison, or so many steps of one."""
+    provider = PROVIDERS[name]
+    with app.app_context():
+        with database.platform_transaction():
+            reconcile.begin(provider)
+        working = reconcile.work(provider, 600)
+        for number, state in enumerate(working, start=1):
+            if number == steps:
+                break
+    return row(BillingComparison, provider=name)
+
+
+def preview(app: Flask) -> list[tuple[str, tuple[str, ...]]]:
+    with app.app_context():
+        found = [one for result in reconcile.preview(PROVIDER) for one in result.found]
+    return [(one.subscription_id, one.kinds) for one in found]
+
+
+def drift() -> list[Any]:
+    """The changes of the audit rows, oldest first."""
+    return query(
+        "SELECT before, after FROM audit_events WHERE action = 'subscription.drift_repaired'"
+        " ORDER BY created_at, id"
+    )
+
+
+def quietly(account: Simulated, change: str, subscription: Simulation) -> None:
+    account.apply(change, subscription, is_told=False)
+
+
+class TestDrift:
+    def test_a_first_comparison_adds_all_subscriptions(self, reading, stripe, tenant, named):
+        for _ in range(3):
+            stripe.create(is_told=False, **named)
+
+        state = compare(reading)
+
+        assert state.counts == {"compared": 0, "created": 3, "repaired": 0}
+        assert {one.bp_provider for one in rows(Subscription)} == {"stripe"}
+        assert drift() == []
+
+    @pytest.mark.parametrize(
+        ("kind", "change"),
+        [
+            ("class", "fail"),
+            ("cancellation", "cancel_at_period_end"),
+            ("other", "pause_collection"),
+            ("class", "end"),
+        ],
+    )
+    def test_of_a_state_is_repaired(self, reading, stripe, named, kind, change):
+        one = stripe.create(is_told=False, **named)
+        stripe.create(is_told=False, **named)
+        compare(reading)
+        quietly(stripe, change, one)
+
+        state = compare(reading)
+
+        assert (state.counts["compared"], state.counts["repaired"]) == (2, 1)
+        assert state.counts[kind] == 1
+        assert len(drift()) == 1
+        assert compare(reading).counts == {"compared": 2, "repaired": 0}
+
+    @pytest.mark.parametrize(
+        ("kinds", "lines"),
+        [
+            ({"price", "plan"}, [Line("scale", 1)]),
+            ({"quantity"}, [Line("growth", 7)]),
+            ({"price"}, [Line("growth", 1), Line("addon", 2)]),
+        ],
+    )
+    def test_of_items_is_repaired(self, reading, stripe, presets, named, kinds, lines):
+        map_price("price_growth", "growth")
+        map_price("price_scale", "scale")
+        one = stripe.create(Line("growth"), is_told=False, **named)
+        compare(reading)
+        stripe.change(one, *lines, is_told=False)
+
+        state = compare(reading)
+
+        assert {kind for kind in state.counts if state.counts[kind]} == {
+            "compared", "repaired", *kinds,
+        }  # fmt: skip
+        assert len(row(Subscription).items) == len(lines)
+
+    def test_of_a_period_is_repaired(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+        compare(reading)
+        stripe.advance(timedelta(days=31))
+
+        assert compare(reading).counts["period"] == 1
+
+    def test_items_after_the_first_ten_are_compared(self, reading, stripe, named):
+        one = stripe.create(*(Line(f"p{n}") for n in range(12)), is_told=False, **named)
+        compare(reading)
+        stripe.change(one, *(Line(f"p{n}", 2 if n == 11 else 1) for n in range(12)), is_told=False)
+
+        assert compare(reading).counts["quantity"] == 1
+        assert row(Subscription).items[-1]["quantity"] == 2
+
+    def test_is_told_with_before_and_after(self, reading, stripe, named):
+        one = stripe.create(is_told=False, **named)
+        compare(reading)
+        quietly(stripe, "fail", one)
+
+        compare(reading)
+
+        ((before, after),) = drift()
+        assert (before["bp_status"], after["bp_status"]) == ("active", "past_due")
+        assert (before["status_class"], after["status_class"]) == ("live", "past_due")
+        (event,) = query("SELECT type FROM outbox WHERE type = 'subscription.drift_repaired'")
+        assert event[0] == "subscription.drift_repaired"
+
+    def test_what_was_read_later_stays(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+        compare(reading)
+        database.execute(
+            "UPDATE subscriptions SET bp_status = 'past_due', status_class = 'past_due',"
+            " read_at = now() + interval '1 hour'"
+        )
+
+        state = compare(reading)
+
+        assert state.counts["repaired"] == 0
+        assert row(Subscription).bp_status == "past_due"
+
+    def test_what_is_the_same_is_marked_and_not_written(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+        compare(reading)
+        before = row(Subscription)
+
+        state = compare(reading)
+
+        after = row(Subscription)
+        assert after.read_at >= state.started_at > before.read_at
+        assert (after.version, after.updated_at) == (before.version, before.updated_at)
+
+    def test_the_other_mode_is_left_out(self, reading, stripe, named):
+        stripe.is_live = False
+        stripe.create(is_told=False, **named)
+
+        assert compare(reading).counts == {"compared": 0, "repaired": 0}
+        assert rows(Subscription) == []
+
+
+class TestTenants:
+    def test_without_one_an_event_waits_once_and_is_applied_with_the_mapping(
+        self, reading, stripe, tenant
+    ):
+        one = stripe.create(is_told=False)
+        compare(reading)
+        state = compare(reading)
+
+        (event,) = all_events()
+        assert (event.event_type, event.status) == ("reconcile", "waiting_tenant")
+        assert (event.external_id, state.counts["waiting"]) == (f"reconcile:{one.id}", 1)
+        path = f"/v1/billing/customers/stripe/{one.customer.id}"
+        headers = {"Authorization": f"Bearer {platform_token()}"}
+        answer = reading.test_client().put(
+            path, json={"tenant_id": str(tenant.id)}, headers=headers
+        )
+        assert answer.status_code == 200
+        with reader_of(reading):
+            applied = wait_for(str(event.id), status="succeeded")
+        assert applied.status == "succeeded"
+        assert row(Subscription).tenant_id == tenant.id
+
+    def test_of_the_customers_metadata_is_read(self, reading, stripe, tenant):
+        customer = stripe.create_customer(tenant=tenant.slug, is_told=False)
+        stripe.create(customer=customer, is_told=False)
+        stripe.create(customer=customer, is_told=False)
+
+        assert compare(reading).counts["created"] == 2
+        paths = [one.path for one in stripe.api.requests]
+        assert sum(path.startswith("/v1/customers/") for path in paths) == 1
+
+    def test_is_not_waited_for_by_what_has_ended(self, reading, stripe):
+        one = stripe.create(is_told=False)
+        quietly(stripe, "end", one)
+
+        assert compare(reading).counts == {"compared": 0, "repaired": 0}
+        assert all_events() == []
+
+    def test_of_a_deleted_tenant_lets_the_event_wait_again(self, reading, stripe, tenant):
+        customer = stripe.create_customer(is_told=False)
+        stripe.create(customer=customer, is_told=False)
+        compare(reading)
+        database.execute("UPDATE webhook_events SET status = 'succeeded', processed_at = now()")
+
+        compare(reading)
+
+        (event,) = all_events()
+        assert (event.status, event.processed_at) == ("waiting_tenant", None)
+
+    def test_arrives_and_the_event_is_applied(self, reading, stripe):
+        stripe.create(tenant="later", is_told=False)
+        compare(reading)
+        create_tenant(slug="later")
+
+        with reading.app_context():
+            jobs.apply_waiting_events()
+        with reader_of(reading):
+            assert wait_for(str(all_events()[0].id)).status == "succeeded"
+
+        assert len(rows(Subscription)) == 1
+
+
+class TestMissing:
+    def test_ends_after_the_second_comparison(self, reading, stripe, named):
+        gone = stripe.create(is_told=False, **named)
+        stripe.create(is_told=False, **named)
+        compare(reading)
+        self.remove(stripe, gone)
+
+        first = compare(reading)
+        missed = stored(bp_subscription_id=gone.id)
+        second = compare(reading)
+        ended = stored(bp_subscription_id=gone.id)
+        third = compare(reading)
+
+        assert (missed.status_class, missed.missing_since is None) == ("live", False)
+        assert (first.counts["missing"], first.counts["repaired"]) == (1, 0)
+        assert (second.counts["ended"], second.counts["repaired"]) == (1, 1)
+        assert (ended.status_class, ended.auto_renew) == ("ended", False)
+        assert ended.cancel_reason == "the billing provider does not know this subscription"
+        assert third.counts == {"compared": 1, "repaired": 0}
+        ((before, after),) = drift()
+        assert (before["status_class"], after["status_class"]) == ("live", "ended")
+
+    def test_is_forgotten_if_it_is_found_again(self, reading, stripe, named):
+        gone = stripe.create(is_told=False, **named)
+        stripe.create(is_told=False, **named)
+        compare(reading)
+        self.remove(stripe, gone)
+        compare(reading)
+        stripe.subscriptions[gone.id] = gone
+        stripe.in_order.append(gone)
+
+        state = compare(reading)
+
+        assert state.counts == {"compared": 2, "repaired": 0}
+        assert stored(bp_subscription_id=gone.id).missing_since is None
+
+    def test_all_of_them_end_nothing(self, reading, stripe, named):
+        """The key may be that of another account."""
+        gone = stripe.create(is_told=False, **named)
+        compare(reading)
+        self.remove(stripe, gone)
+
+        compare(reading)
+        state = compare(reading)
+
+        assert row(Subscription).status_class == "live"
+        assert "another account" in state.error
+
+    def test_on_the_pages_alone_is_read_and_repaired(self, reading, stripe, named):
+        hidden = stripe.create(is_told=False, **named)
+        compare(reading)
+        quietly(stripe, "fail", hidden)
+        stripe.in_order.remove(hidden)
+
+        state = compare(reading)
+
+        assert (state.counts["compared"], state.counts["class"]) == (1, 1)
+        assert row(Subscription).status_class == "past_due"
+
+    @staticmethod
+    def remove(account: Stripe, subscription: Simulation) -> None:
+        account.in_order.remove(subscription)
+        del account.subscriptions[subscription.id]
+
+
+class TestInterrupted:
+    @pytest.fixture
+    def many(self, reading, stripe, named) -> list[Simulation]:
+        """Three pages."""
+        return [stripe.create(is_told=False, **named) for _ in range(250)]
+
+    def test_by_a_kill_it_continues_at_its_cursor(self, reading, stripe, many):
+        state = compare(reading, steps=1)
+        assert state.is_running
+        database.execute("UPDATE billing_comparisons SET busy_until = now() + interval '1 hour'")
+        assert compare(reading).counts == state.counts  # another process is at it
+        database.execute("UPDATE billing_comparisons SET busy_until = now() - interval '1 second'")
+
+        state = compare(reading)
+
+        assert state.counts == {"compared": 0, "created": 250, "repaired": 0}
+        assert not state.is_running
+        pages = [one for one in stripe.api.requests if one.path.startswith("/v1/subscriptions?")]
+        assert len(pages) == 3
+
+    def test_between_its_read_and_its_write_nothing_is_lost(self, reading, stripe, many):
+        """Another process has taken the same page."""
+        working = self.steps(reading)
+        next(working)
+        database.execute("UPDATE billing_comparisons SET busy_until = NULL")
+        compare(reading)
+        with suppress(StopIteration):
+            while True:
+                next(working)
+
+        state = row(BillingComparison)
+        assert state.counts == {"compared": 0, "created": 250, "repaired": 0}
+        assert len(rows(Subscription)) == 250
+
+    @staticmethod
+    def steps(app: Flask) -> Iterator[BillingComparison]:
+        with app.app_context():
+            with database.platform_transaction():
+                reconcile.begin(PROVIDER)
+            yield from reconcile.work(PROVIDER, 600)
+
+    def test_by_a_limit_it_pauses(self, reading, stripe, many):
+        stripe.api.next_faults = deque([200, 429])
+        stripe.api.next_faults.popleft()
+
+        with pytest.raises(ReadFailed) as limited:
+            compare(reading)
+
+        assert limited.value.pause == 1
+        state = row(BillingComparison)
+        assert (state.is_running, state.error) == (True, "Stripe limits the rate of requests")
+        time.sleep(1)
+        assert compare(reading).error == ""
+
+    @pytest.mark.parametrize("fault", [503, "rubbish", "reset"])
+    def test_by_an_outage_it_continues_where_it_was(self, reading, stripe, many, fault):
+        compare(reading, steps=2)
+        stripe.api.outage = fault
+        with pytest.raises(ReadFailed):
+            compare(reading)
+        assert row(BillingComparison).error != ""
+        stripe.api.outage = None
+
+        state = compare(reading)
+
+        assert (state.counts["created"], state.error) == (250, "")
+
+    def test_by_an_outage_while_it_reads_one_by_one_nothing_ends(self, reading, stripe, many):
+        compare(reading)
+        stripe.in_order.clear()
+        compare(reading, steps=1)
+        stripe.api.outage = 500
+
+        with pytest.raises(ReadFailed):
+            compare(reading)
+
+        assert query("SELECT count(*) FROM subscriptions WHERE missing_since IS NOT NULL") == [(0,)]
+
+    def test_a_cursor_that_the_provider_refuses_begins_again(self, reading, stripe, many):
+        compare(reading, steps=1)
+        stripe.api.next_faults = deque([400])
+        with pytest.raises(ReadFailed):
+            compare(reading)
+
+        assert row(BillingComparison).cursor == ""
+        assert compare(reading).counts["created"] == 250
+
+    def test_pages_that_shift_meanwhile_leave_nothing_out(self, environment, app, tenant):
+        with LemonSqueezy(secret="s").serving() as account, service(environment, account) as other:
+            self.fill(account, tenant)
+            compare(other, "lemonsqueezy")
+            one = account.in_order[0]
+            quietly(account, "fail", one)
+            compare(other, "lemonsqueezy", steps=2)
+            # The oldest are on the last page; now they are on an earlier one.
+            for gone in account.in_order[-100:]:
+                del account.subscriptions[gone.id]
+            del account.in_order[-100:]
+            state = compare(other, "lemonsqueezy")
+
+        assert state.counts["class"] == 1
+        assert stored(bp_subscription_id=one.id).status_class == "past_due"
+
+    @staticmethod
+    def fill(account: LemonSqueezy, tenant: Any) -> None:
+        mapped = account.create_customer(is_told=False)
+        database.execute(
+            "INSERT INTO billing_customers (tenant_id, id, created_at, updated_at, version, provider,"
+            " customer_id, is_manual) VALUES (:tenant, :tenant, now(), now(), 1, 'lemonsqueezy',"
+            " :customer, true)",
+            tenant=tenant.id,
+            customer=mapped.id,
+        )
+        for _ in range(250):
+            account.create(customer=mapped, is_told=False)
+
+    def test_each_price_is_read_once(self, environment, app, tenant):
+        with LemonSqueezy(secret="s").serving() as account, service(environment, account) as other:
+            self.fill(account, tenant)
+            compare(other, "lemonsqueezy")
+
+        paths = [one.path for one in account.api.requests]
+        assert sum(path.startswith("/v1/prices/") for path in paths) == 1
+
+
+class TestJobs:
+    def test_begin_what_is_due_and_finish_it(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+
+        with reading.app_context():
+            jobs.compare_with_providers()
+        work_off(reading)
+
+        state = row(BillingComparison)
+        assert not state.is_running
+        with reading.app_context():
+            jobs.compare_with_providers()
+        work_off(reading)
+        assert row(BillingComparison).started_at == state.started_at
+
+    def test_of_a_slice_queues_the_next(self, reading, stripe, named, monkeypatch):
+        monkeypatch.setattr(jobs, "WORKING_TIME", 0.001)
+        for _ in range(150):
+            stripe.create(is_told=False, **named)
+
+        with reading.app_context():
+            jobs.compare_with_providers()
+        work_off(reading)
+
+        assert row(BillingComparison).counts["created"] == 150
+        assert not row(BillingComparison).is_running
+
+
+class TestPreview:
+    def test_says_what_would_change_and_writes_nothing(self, reading, stripe, named):
+        known, gone, same = (stripe.create(is_told=False, **named) for _ in range(3))
+        compare(reading)
+        quietly(stripe, "fail", known)
+        TestMissing.remove(stripe, gone)
+        waiting = stripe.create(is_told=False)
+        added = stripe.create(is_told=False, **named)
+        before = (rows(Subscription), rows(BillingComparison), len(drift()))
+
+        found = preview(reading)
+
+        assert sorted(found) == sorted([
+            (known.id, ("class",)), (gone.id, ("missing",)), (waiting.id, ("waiting",)),
+            (added.id, ("created",)),
+        ])  # fmt: skip
+        assert (rows(Subscription), rows(BillingComparison), len(drift())) == before
+        assert all_events() == []
