@@ -528,6 +528,7 @@ GLOBAL = {
     "import_faults",
     "import_pieces",
     "imports",
+    "billing_comparisons",
     "plan_presets",
     "plan_prices",
     "platform_admins",

@@ -139,10 +139,12 @@ def work(provider: BillingProvider, seconds: float) -> Iterator[BillingCompariso
     end, known = time.monotonic() + seconds, dict[str, Document]()
     state = retries.run(partial(_take, provider))
     try:
-        while state is not None and state.is_running and time.monotonic() < end:
+        while state is not None and state.is_running:
             step = _next_page if state.after is None else _next_unseen
             state = step(provider, state, known)
             yield state
+            if time.monotonic() > end:
+                break
     except ReadFailed as fault:
         if state is not None:
             restarts = {"cursor": ""} if fault.status in REFUSED else {}  # the cursor is too old

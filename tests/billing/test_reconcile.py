@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.billing import api, jobs, reconcile
+from app.billing import jobs, reconcile
 from app.billing.api import ReadFailed
 from app.billing.models import BillingComparison
 from app.billing.providers import PROVIDERS
-from app.billing.status import list_providers
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.subscriptions.models import Subscription
 from tests import database
-from tests.billing.reading import post_all, reader_of, service, wait_for
+from tests.billing.reading import reader_of, service, wait_for
 from tests.billing.simulated.base import Line, Simulated
 from tests.billing.simulated.lemonsqueezy import LemonSqueezy
 from tests.billing.simulated.stripe import Stripe
@@ -63,9 +62,9 @@ def compare(app: Flask, name: str = "stripe", *, steps: int | None = None) -> Bi
         with database.platform_transaction():
             reconcile.begin(provider)
         working = reconcile.work(provider, 600)
-        for number, state in enumerate(working, start=1):
+        for number, _ in enumerate(working, start=1):
             if number == steps:
-                break
+                working.close()
     return row(BillingComparison, provider=name)
 
 
@@ -155,7 +154,7 @@ class TestDrift:
         stripe.change(one, *(Line(f"p{n}", 2 if n == 11 else 1) for n in range(12)), is_told=False)
 
         assert compare(reading).counts["quantity"] == 1
-        assert row(Subscription).items[-1]["quantity"] == 2
+        assert sum(item["quantity"] for item in row(Subscription).items) == 13
 
     def test_is_told_with_before_and_after(self, reading, stripe, named):
         one = stripe.create(is_told=False, **named)
@@ -167,7 +166,7 @@ class TestDrift:
         ((before, after),) = drift()
         assert (before["bp_status"], after["bp_status"]) == ("active", "past_due")
         assert (before["status_class"], after["status_class"]) == ("live", "past_due")
-        (event,) = query("SELECT type FROM outbox WHERE type = 'subscription.drift_repaired'")
+        (event,) = query("SELECT type FROM event_outbox WHERE type = 'subscription.drift_repaired'")
         assert event[0] == "subscription.drift_repaired"
 
     def test_what_was_read_later_stays(self, reading, stripe, named):
@@ -420,13 +419,12 @@ class TestInterrupted:
         with LemonSqueezy(secret="s").serving() as account, service(environment, account) as other:
             self.fill(account, tenant)
             compare(other, "lemonsqueezy")
-            one = account.in_order[0]
+            one = account.in_order[48]  # the second of the third page
             quietly(account, "fail", one)
             compare(other, "lemonsqueezy", steps=2)
-            # The oldest are on the last page; now they are on an earlier one.
-            for gone in account.in_order[-100:]:
+            for gone in account.in_order[-3:]:
                 del account.subscriptions[gone.id]
-            del account.in_order[-100:]
+            del account.in_order[-3:]
             state = compare(other, "lemonsqueezy")
 
         assert state.counts["class"] == 1
@@ -484,7 +482,7 @@ class TestJobs:
 
 class TestPreview:
     def test_says_what_would_change_and_writes_nothing(self, reading, stripe, named):
-        known, gone, same = (stripe.create(is_told=False, **named) for _ in range(3))
+        known, gone, _same = (stripe.create(is_told=False, **named) for _ in range(3))
         compare(reading)
         quietly(stripe, "fail", known)
         TestMissing.remove(stripe, gone)

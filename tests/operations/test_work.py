@@ -81,6 +81,7 @@ class TestWork:
             "over_limit": 0,
             "failed_webhooks": 0,
             "waiting_people": 0,
+            "waiting_billing": 0,
             "failing_endpoints": 0,
             "failed_deliveries": 0,
         }

@@ -13,7 +13,7 @@ from tests.privacy import life
 
 # What is about the product or the operators, not about a person or a tenant.
 NOBODYS = {
-    "alembic_version", "deleted_organizations", "event_feed", "plan_presets", "plan_prices",
+    "alembic_version", "billing_comparisons", "deleted_organizations", "event_feed", "plan_presets", "plan_prices",
     "search_builds", "webhook_feed",
 }  # fmt: skip
 
