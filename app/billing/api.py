@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 TIMEOUT = 10.0  # seconds of one request
 MAX_BYTES = 5 * 1024 * 1024
+MAX_PAGE = 25 * 1024 * 1024
 MAX_MORE = 50  # requests that complete one subscription
 MAX_KNOWN = 1000  # answers that complete several subscriptions, such as the price of each
 NOT_FOUND = 404
 REFUSED = (400, NOT_FOUND, 410, 422)
-"""Statuses that say that this very request is never answered."""
 PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds after a 429: without Retry-After, and at most
 
 
@@ -34,17 +34,21 @@ class ReadFailed(Exception):
     """The provider gave no usable answer.
 
     ``status`` is the HTTP status, or None. ``pause``: the provider takes no requests for so many
-    seconds; 0 if it did not say so.
+    seconds; 0 if it did not say so. ``is_final``: this very request will hardly get another answer.
     """
 
-    def __init__(self, reason: str, status: int | None = None, pause: float = 0.0) -> None:
+    def __init__(
+        self,
+        reason: str,
+        status: int | None = None,
+        pause: float = 0.0,
+        *,
+        is_unreadable: bool = False,
+    ) -> None:
         super().__init__(reason)
         self.status = status
         self.pause = pause
-
-
-class AnswerUnreadable(ReadFailed):
-    """An answer does not have its documented form, or is about something else."""
+        self.is_final = is_unreadable or status in REFUSED
 
 
 class Answered(NamedTuple):
@@ -79,7 +83,7 @@ def pause_of(provider: BillingProvider) -> float:
     return max(0.0, _paused[provider.name] - time.monotonic())
 
 
-def get(provider: BillingProvider, path: str) -> Answered:
+def get(provider: BillingProvider, path: str, *, max_bytes: int = MAX_BYTES) -> Answered:
     """The JSON object at a path of the API. Waits for the provider's rate; raises ReadFailed."""
     _wait(provider)
     if pause := pause_of(provider):
@@ -90,7 +94,7 @@ def get(provider: BillingProvider, path: str) -> Answered:
     headers = {"Accept": "application/json", **provider.headers(key)}
     try:
         url = address.rstrip("/") + path
-        answer = OPERATOR.send("GET", url, headers=headers, timeout=TIMEOUT, max_bytes=MAX_BYTES)
+        answer = OPERATOR.send("GET", url, headers=headers, timeout=TIMEOUT, max_bytes=max_bytes)
     except FetchFailed as fault:
         raise ReadFailed(f"{provider.title}: {fault}") from None
     if answer.status == 429:
@@ -102,7 +106,9 @@ def get(provider: BillingProvider, path: str) -> Answered:
         hint = f": see {provider.name.upper()}_API_KEY" if answer.status in (401, 403) else ""
         raise ReadFailed(f"{provider.title} answered {answer.status}{hint}", answer.status)
     if answer.is_cut:
-        raise ReadFailed(f"{provider.title}'s answer is larger than {MAX_BYTES} bytes")
+        raise ReadFailed(
+            f"{provider.title}'s answer is larger than {max_bytes} bytes", is_unreadable=True
+        )
     with _readable(provider):
         return Answered(at, parse_object(answer.body))
 
@@ -116,13 +122,13 @@ def read_subscription(provider: BillingProvider, subscription_id: str) -> tuple[
     with _readable(provider):
         snapshot = complete(provider, provider.subscription_in(answer))
     if snapshot.subscription_id != subscription_id:
-        raise AnswerUnreadable(f"{provider.title} answered another subscription")
+        raise ReadFailed(f"{provider.title} answered another subscription", is_unreadable=True)
     return at, snapshot
 
 
 def read_page(provider: BillingProvider, cursor: str, known: dict[str, Document]) -> Listed:
     """A page of all subscriptions; raises ReadFailed. ``known`` as in :func:`complete`."""
-    at, answer = get(provider, provider.page_path(cursor))
+    at, answer = get(provider, provider.page_path(cursor), max_bytes=MAX_PAGE)
     with _readable(provider):
         page = provider.page(answer, cursor)
     found = []
@@ -130,7 +136,7 @@ def read_page(provider: BillingProvider, cursor: str, known: dict[str, Document]
         try:
             found.append((subscription, complete(provider, subscription, known)))
         except ReadFailed as fault:
-            if not isinstance(fault, AnswerUnreadable) and fault.status not in REFUSED:
+            if not fault.is_final:
                 raise
             log.warning("billing_subscription_unreadable", extra={"reason": str(fault)})
     return Listed(at, found, page.cursor)
@@ -181,4 +187,4 @@ def _readable(provider: BillingProvider) -> Iterator[None]:
         yield
     except Unreadable as fault:
         reason = f"{provider.title}'s answer cannot be read: {fault}"
-        raise AnswerUnreadable(reason) from None
+        raise ReadFailed(reason, is_unreadable=True) from None

@@ -177,7 +177,7 @@ def differences(subscription: Subscription, snapshot: Snapshot) -> set[str]:
     return (found - {"plan"} if has_ended else found) or ({"other"} if unknown else set())
 
 
-def end_missing(row: Subscription) -> Subscription:
+def end_missing(row: Subscription) -> None:
     """End a locked subscription that its provider does not know any more."""
     values = {
         "bp_status": CANCELED,
@@ -187,9 +187,8 @@ def end_missing(row: Subscription) -> Subscription:
         "cancel_at_period_end": False,
         "cancel_reason": MISSING,
     }
-    row, _ = service.write(row, values, {}, actor=SYSTEM_BILLING)
-    _follow_limits(row, {}, SYSTEM_BILLING)
-    return row
+    quantities.follow(row, {}, actor=SYSTEM_BILLING)
+    service.write(row, values, {}, actor=SYSTEM_BILLING)
 
 
 def follow_prices(subscription_id: UUID, *, actor: Actor) -> None:

@@ -22,7 +22,7 @@ from uuid_utils.compat import uuid7
 
 from app.audit import service as audit
 from app.billing import api, mirror
-from app.billing.api import NOT_FOUND, REFUSED, AnswerUnreadable, Listed, ReadFailed
+from app.billing.api import NOT_FOUND, REFUSED, Listed, ReadFailed
 from app.billing.handler import OWN, wrong_mode
 from app.billing.health import DRIFT
 from app.billing.mirror import Outcome
@@ -276,7 +276,7 @@ def _read(
         try:
             customers.append(api.read_customer(provider, customer_id))
         except ReadFailed as fault:
-            if fault.status not in REFUSED:
+            if not fault.is_final:
                 raise
     return listed, customers
 
@@ -291,7 +291,7 @@ def _read_unseen(provider: BillingProvider, rows: Sequence[Subscription]) -> lis
         except ReadFailed as fault:
             if fault.status == NOT_FOUND:
                 found.append((row, at, None))
-            elif not isinstance(fault, AnswerUnreadable) and fault.status not in REFUSED:
+            elif not fault.is_final:
                 raise
     return found
 

@@ -83,14 +83,14 @@ def list_providers() -> list[dict[str, Json]]:
 @providers.post("/<provider>/reconcile")
 @requires(Permission.SUPERADMIN, platform_only=True)
 @providers.response(202, BillingProviderSchema)
-@providers.raises(BillingProviderUnknown, ApiKeyMissing)
+@providers.raises(NotFound.of("provider"), ApiKeyMissing)
 def reconcile(provider: str) -> dict[str, Json]:
     """Compare the subscriptions with the billing provider's, and repair what differs.
 
     A job does it. A comparison that is under way continues.
     """
     if provider not in PROVIDERS:
-        raise BillingProviderUnknown
+        raise NotFound.of("provider")
     return status.begin_comparison(provider)
 
 

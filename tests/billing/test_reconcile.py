@@ -124,7 +124,7 @@ class TestDrift:
         [
             ({"price", "plan"}, [Line("scale", 1)]),
             ({"quantity"}, [Line("growth", 7)]),
-            ({"price"}, [Line("growth", 1), Line("addon", 2)]),
+            ({"price", "quantity"}, [Line("growth", 1), Line("addon", 2)]),
         ],
     )
     def test_of_items_is_repaired(self, reading, stripe, presets, named, kinds, lines):
