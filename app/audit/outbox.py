@@ -51,6 +51,7 @@ def types_of(pattern: str) -> list[str]:
 
 INTERNAL = {
     "audit_events.dropped": "The trail became shorter; no resource has changed.",
+    "billing_comparison.started": "It reads; what it repairs has events of its own.",
     "billing_customer.deleted": "It is a setting; the subscriptions that follow have events.",
     "billing_customer.mapped": "The same.",
     "console.link_created": "It is a way to sign in; what the person changes has events of its own.",

@@ -161,7 +161,8 @@ def complete(
                 try:
                     known[path] = get(provider, path).document
                 except ReadFailed as fault:  # its status is not that of the subscription
-                    raise ReadFailed(str(fault), pause=fault.pause) from None
+                    final = fault.is_final
+                    raise ReadFailed(str(fault), pause=fault.pause, is_unreadable=final) from None
             subscription = provider.with_more(subscription, known[path])
         return provider.snapshot(subscription)
 

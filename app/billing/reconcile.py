@@ -30,7 +30,7 @@ from app.billing.models import BillingComparison
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import Customer, Snapshot
 from app.core import json_text
-from app.core.actors import SYSTEM_BILLING
+from app.core.actors import SYSTEM_BILLING, Actor
 from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
 from app.core.db.statements import Statement
@@ -59,7 +59,7 @@ BEGIN = Statement(
     " VALUES (:id, :now, :now, 1, :provider, :now, '', '{}', '')"
     " ON CONFLICT (provider) DO UPDATE SET started_at = :now, updated_at = :now, cursor = '',"
     " after = NULL, busy_until = NULL, counts = '{}', error = '', version = known.version + 1"
-    " WHERE known.finished_at >= known.started_at",
+    " WHERE known.finished_at >= known.started_at RETURNING id",
 )
 FIND_KNOWN = Statement(
     "subscriptions.find_of_page",
@@ -121,9 +121,13 @@ Unseen = tuple[Subscription, datetime, Snapshot | None]
 """A subscription of no page, our time just before it was read, and None if there is none such."""
 
 
-def begin(provider: BillingProvider) -> None:
+def begin(provider: BillingProvider, *, actor: Actor = SYSTEM_BILLING) -> None:
     """Begin a run, unless one is under way."""
-    BEGIN.execute(id=uuid7(), now=utcnow(), provider=provider.name)
+    begun = BEGIN.first(id=uuid7(), now=utcnow(), provider=provider.name)
+    if begun is not None and actor is not SYSTEM_BILLING:
+        change, target = queries.Change({}, {"provider": provider.name}), str(begun.id)
+        action = "billing_comparison.started"
+        audit.add_event(action, target_id=target, tenant_id=None, change=change, actor=actor)
 
 
 def find(provider: BillingProvider) -> BillingComparison | None:

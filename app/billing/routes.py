@@ -91,7 +91,7 @@ def reconcile(provider: str) -> dict[str, Json]:
     """
     if provider not in PROVIDERS:
         raise NotFound.of("provider")
-    return status.begin_comparison(provider)
+    return status.begin_comparison(provider, actor=current_actor())
 
 
 @blp.get("")

@@ -6,6 +6,7 @@ from app.billing import mirror, reconcile
 from app.billing.health import LAST_EVENTS, WAITING, comparisons, has_api_key, has_receiver
 from app.billing.providers import PROVIDERS
 from app.config import current_config
+from app.core.actors import Actor
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
@@ -49,11 +50,11 @@ def list_providers() -> list[dict[str, Json]]:
     return found
 
 
-def begin_comparison(name: str) -> dict[str, Json]:
+def begin_comparison(name: str, *, actor: Actor) -> dict[str, Json]:
     """Let a job compare with a provider; raises ApiKeyMissing."""
     provider = PROVIDERS[name]
     if not has_api_key(provider, current_config()):
         raise ApiKeyMissing
-    reconcile.begin(provider)
+    reconcile.begin(provider, actor=actor)
     JOBS[COMPARE].push(name)
     return next(one for one in list_providers() if one["provider"] == name)

@@ -16,6 +16,7 @@ from app.billing.providers.provider import BillingProvider
 from app.cli.base import json_option, local_address
 from app.cli.generated import OperationGroup
 from app.config import current_config
+from app.core.actors import SYSTEM_CLI
 from app.core.db.tenancy import platform_transaction
 from app.inbox import trial
 from app.inbox.providers import RECEIVERS
@@ -78,7 +79,7 @@ def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
 def _compare(provider: BillingProvider) -> Iterator[Counter[str]]:
     """Complete a run; waits while another process is at it, or the provider takes no requests."""
     with platform_transaction():
-        reconcile.begin(provider)
+        reconcile.begin(provider, actor=SYSTEM_CLI)
     while True:
         try:
             for state in reconcile.work(provider, float("inf")):

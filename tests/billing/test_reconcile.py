@@ -1,16 +1,20 @@
 """The comparison with the providers: it finds every difference, once, whatever interrupts it."""
 
+import json
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
+from werkzeug.serving import make_server
 
-from app.billing import jobs, reconcile
+from app import create_app
+from app.billing import health, jobs, reconcile
 from app.billing.api import ReadFailed
 from app.billing.models import BillingComparison
 from app.billing.providers import PROVIDERS
@@ -25,7 +29,7 @@ from tests.billing.simulated.stripe import Stripe
 from tests.billing.simulated.stripe import Subscription as Simulation
 from tests.billing.support import map_price, stored
 from tests.database import query, row, rows
-from tests.factories import create_tenant, platform_token
+from tests.factories import create_member, create_tenant, platform_token
 from tests.inbox.sending import all_events
 
 SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
@@ -53,6 +57,19 @@ def named(tenant) -> dict[str, str]:
 def work_off(app: Flask) -> None:
     with app.app_context():
         make_worker(app, [Queue.MAINTENANCE]).work(burst=True, logging_level="WARNING")
+
+
+@contextmanager
+def served(app: Flask) -> Iterator[str]:
+    """The address of the application while the block runs."""
+    server = make_server("127.0.0.1", 0, app)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
 
 
 def compare(app: Flask, name: str = "stripe", *, steps: int | None = None) -> BillingComparison:
@@ -498,3 +515,174 @@ class TestPreview:
         ])  # fmt: skip
         assert (rows(Subscription), rows(BillingComparison), len(drift())) == before
         assert all_events() == []
+
+
+class TestApi:
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {platform_token()}"}
+
+    def test_begins_a_comparison_and_shows_the_providers(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+        stripe.create(is_told=False)
+        client = reading.test_client()
+
+        begun = client.post("/v1/billing/providers/stripe/reconcile", headers=self.headers())
+        again = client.post("/v1/billing/providers/stripe/reconcile", headers=self.headers())
+        work_off(reading)
+        (shown,) = client.get("/v1/billing/providers", headers=self.headers()).get_json()["data"]
+
+        assert (begun.status_code, again.status_code) == (202, 202)
+        assert begun.get_json()["data"]["is_comparing"]
+        assert (shown["provider"], shown["has_receiver"], shown["has_api_key"]) == (
+            "stripe", True, True,
+        )  # fmt: skip
+        assert (shown["created"], shown["unmatched"], shown["waiting"]) == (1, 1, 1)
+        assert (shown["is_comparing"], shown["error"]) == (False, "")
+        assert shown["finished_at"] > shown["started_at"]
+        assert shown["last_event_at"] is not None
+        started = "SELECT actor FROM audit_events WHERE action = 'billing_comparison.started'"
+        assert len(query(started)) == 1
+
+    @pytest.mark.parametrize(("name", "status"), [("paddle", 409), ("lago", 404)])
+    def test_refuses_a_provider_without_a_key(self, reading, name, status):
+        path = f"/v1/billing/providers/{name}/reconcile"
+
+        answer = reading.test_client().post(path, headers=self.headers())
+
+        assert answer.status_code == status
+
+    def test_is_for_superadmins(self, api, app):
+        _, _, owner = create_member(create_tenant(), role="owner")
+
+        assert api.get("/v1/billing/providers", token=owner).status_code == 403
+
+
+class TestHealth:
+    def findings(self, app: Flask, name: str) -> Any:
+        with app.app_context(), database.platform_transaction():
+            return health.CHECKS[name]()
+
+    def test_is_good_without_providers(self, app):
+        assert self.findings(app, "drift").level == "ok"
+
+    def test_tells_what_was_repaired(self, reading, stripe, named):
+        one = stripe.create(is_told=False, **named)
+        compare(reading)
+        quietly(stripe, "fail", one)
+        compare(reading)
+
+        finding = self.findings(reading, "drift")
+
+        assert finding.level == "hint"
+        assert finding.found.startswith("stripe: 1 repaired (class 1) since ")
+
+    def test_tells_of_a_refused_key(self, reading, stripe):
+        stripe.api_key = "another"
+        with pytest.raises(ReadFailed):
+            compare(reading)
+
+        finding = self.findings(reading, "drift")
+
+        assert (finding.level, finding.found) == (
+            "fault", "Stripe answered 401: see STRIPE_API_KEY",
+        )  # fmt: skip
+
+    def test_tells_of_an_old_comparison(self, reading, stripe):
+        compare(reading)
+        database.execute("UPDATE billing_comparisons SET finished_at = now() - interval '13 hours'")
+
+        assert "the last comparison with Stripe ended" in self.findings(reading, "drift").found
+
+    def test_tells_of_a_chargebee_receiver_without_a_key(self, environment, app):
+        settings = {**environment, "WEBHOOK_SECRETS_CHARGEBEE": "user:password"}
+        finding = self.findings(create_app(settings), "drift")
+
+        assert (finding.level, "CHARGEBEE_API_KEY" in finding.found) == ("fault", True)
+
+    def test_is_measured(self, reading, stripe, named):
+        one = stripe.create(is_told=False, **named)
+        stripe.create(is_told=False)
+        compare(reading)
+        quietly(stripe, "fail", one)
+        compare(reading)
+
+        page = reading.test_client().get("/metrics").get_data(as_text=True)
+
+        assert 'billing_drift_total{kind="class",provider="stripe"} 1.0' in page
+        assert 'billing_waiting_events{provider="stripe"} 1.0' in page
+        assert 'billing_last_comparison_seconds{provider="stripe"}' in page
+        assert 'billing_last_event_seconds{provider="stripe"}' in page
+
+
+class TestCommands:
+    def run(self, app: Flask, *words: str) -> Any:
+        return app.test_cli_runner().invoke(args=["billing", *words])
+
+    def test_reconcile_prints_what_it_did(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+
+        result = self.run(reading, "reconcile", "stripe", "--json")
+
+        assert json.loads(result.stdout) == {"compared": 0, "created": 1, "repaired": 0}
+
+    def test_reconcile_waits_as_long_as_the_provider_asks(self, reading, stripe, named):
+        stripe.create(is_told=False, **named)
+        stripe.api.next_faults = deque([429])
+
+        result = self.run(reading, "reconcile", "stripe", "--json")
+
+        assert json.loads(result.stdout)["created"] == 1
+
+    def test_reconcile_can_only_look(self, reading, stripe, named):
+        one = stripe.create(is_told=False, **named)
+
+        result = self.run(reading, "reconcile", "stripe", "--dry-run", "--json")
+
+        assert json.loads(result.stdout) == [
+            {"subscription_id": one.id, "tenant_id": None, "kinds": "created"}
+        ]
+        assert rows(Subscription) == []
+
+    def test_reconcile_refuses_a_provider_without_a_key(self, reading):
+        result = self.run(reading, "reconcile", "polar")
+
+        assert (result.exit_code, result.stderr) == (1, "Error: POLAR_API_KEY is not set.\n")
+
+    def test_reconcile_tells_of_a_fault(self, reading, stripe):
+        stripe.api.outage = 503
+
+        result = self.run(reading, "reconcile", "stripe")
+
+        assert (result.exit_code, "Stripe answered 503" in result.stderr) == (1, True)
+
+    def test_connect_shows_what_is_missing(self, reading):
+        result = self.run(reading, "connect", "polar", "--url", "https://api.example.com/")
+
+        assert result.exit_code == 1
+        assert "URL: https://api.example.com/webhooks/billing/polar\n" in result.output
+        assert "WEBHOOK_SECRETS_POLAR=" in result.output
+        assert "POLAR_API_KEY=" in result.output
+        assert "subscription.revoked" in result.output
+
+    def test_connect_tries_what_is_there(self, reading, stripe):
+        stripe.create(is_told=False)
+        with served(reading) as address:
+            result = self.run(reading, "connect", "stripe", "--url", address)
+
+        assert result.exit_code == 0, result.output
+        assert "API key: works; Stripe has 1 subscriptions." in result.output
+        assert "Receiver: answered 200 to a signed event" in result.output
+
+    def test_connect_tells_what_does_not_work(self, reading, stripe):
+        stripe.api_key = "another"
+
+        result = self.run(reading, "connect", "stripe", "--url", "http://127.0.0.1:1")
+
+        assert result.exit_code == 1
+        assert "API key: Stripe answered 401: see STRIPE_API_KEY." in result.output
+        assert "does not answer" in result.output
+
+    def test_generated_ones_have_their_groups(self, reading):
+        result = self.run(reading, "providers", "list", "--json")
+
+        assert [one["provider"] for one in json.loads(result.stdout)] == ["stripe"]

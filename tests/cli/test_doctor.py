@@ -102,7 +102,7 @@ class TestDoctor:
 
         first, last = findings.index("clock") + 1, findings.index("migration role")
         assert findings[first:last] == [
-            "plans", "select fields", "billing events", "search", "sequencer", "sender",
+            "plans", "select fields", "billing events", "drift", "search", "sequencer", "sender",
             "webhook endpoints", "stored secrets", "limits", "trials",
         ]  # fmt: skip
 
