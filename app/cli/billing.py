@@ -35,7 +35,7 @@ SECRETS = {
     "polar": "polar_whs_…",
 }
 COLUMNS = ("subscription_id", "tenant_id", "kinds")
-ALL_EVENTS = "all, which it sends by default"
+WORKS = "works"
 
 
 @billing.command("reconcile")
@@ -43,7 +43,7 @@ ALL_EVENTS = "all, which it sends by default"
 @click.option("--dry-run", is_flag=True, help="Show what would be repaired, and write nothing.")
 @json_option
 def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
-    """Compare all subscriptions with PROVIDER's, and repair what differs.
+    """Compare all subscriptions with PROVIDER's, and repair them.
 
     It takes the place of the job: a comparison that is under way continues, also if this command
     is interrupted.
@@ -101,7 +101,8 @@ def _compare(provider: BillingProvider) -> Iterator[Counter[str]]:
 @click.option(
     "--url", help="The service's address. By default PUBLIC_URL, or the last `flask dev`."
 )
-def connect(provider: str, url: str | None) -> None:
+@json_option
+def connect(provider: str, url: str | None, as_json: bool) -> None:
     """Show how to connect PROVIDER, and try what is configured.
 
     The API key reads one page of subscriptions. A signed event, which changes nothing, is posted to
@@ -109,26 +110,32 @@ def connect(provider: str, url: str | None) -> None:
     """
     chosen, receiver, config = PROVIDERS[provider], RECEIVERS[provider], current_config()
     address = (url or config.public_url or local_address()).rstrip("/")
-    click.echo(f"At {chosen.title}, add a webhook:\n  URL: {address}{receiver.path}")
-    click.echo("  Events: " + ("\n    ".join(("", *chosen.event_types)) or ALL_EVENTS))
-    missing = []
-    if not has_receiver(chosen, config):
-        missing.append(f"{receiver.setting.upper()}={SECRETS[provider]}")
-    if not has_api_key(chosen, config):
-        missing.append(f"{receiver.api_key.upper()}=…")
-        if not chosen.api_url:
-            missing.append(f"{provider.upper()}_API_URL=https://SITE.chargebee.com/api/v2")
-    if missing:
-        click.echo("\nSet these, and restart the service:\n  " + "\n  ".join(missing))
-    results = []
-    if has_api_key(chosen, config):
-        results.append(_try_key(chosen))
-    if has_receiver(chosen, config):
-        results.append(_try_receiver(chosen, address))
-    if results:
-        click.echo("\n" + "\n".join(told for _, told in results))
-    if missing or not all(is_good for is_good, _ in results):
+    webhook, events, missing = f"{address}{receiver.path}", chosen.event_types, [*_missing(chosen)]
+    key = _try_key(chosen) if has_api_key(chosen, config) else "not set"
+    received = _try_receiver(chosen, address) if has_receiver(chosen, config) else "not set"
+    if as_json:
+        found = {"url": webhook, "events": events, "settings": missing}
+        print_json({**found, "api_key": key, "receiver": received})
+    else:
+        shown = "\n    ".join(("", *events)) if events else " all"
+        click.echo(f"At {chosen.title}, add a webhook:\n  URL: {webhook}\n  Events:{shown}")
+        if missing:
+            click.echo("\n  ".join(("Set these, and restart the service:", *missing)))
+        click.echo(f"API key: {key}\nReceiver: {received}")
+    is_connected = all(told.startswith(WORKS) for told in (key, received))
+    if not is_connected:
         raise SystemExit(1)
+
+
+def _missing(provider: BillingProvider) -> Iterator[str]:
+    """The settings to add, each with the form of its value."""
+    config, receiver = current_config(), RECEIVERS[provider.name]
+    if not has_receiver(provider, config):
+        yield f"{receiver.setting.upper()}={SECRETS[provider.name]}"
+    if not has_api_key(provider, config):
+        yield f"{receiver.api_key.upper()}=…"
+        if not provider.api_url:
+            yield f"{provider.name.upper()}_API_URL=https://SITE.chargebee.com/api/v2"
 
 
 def _with_key(name: str) -> BillingProvider:
@@ -137,22 +144,19 @@ def _with_key(name: str) -> BillingProvider:
     return PROVIDERS[name]
 
 
-def _try_key(provider: BillingProvider) -> tuple[bool, str]:
+def _try_key(provider: BillingProvider) -> str:
     try:
         listed = api.read_page(provider, "", {})
     except ReadFailed as fault:
-        return False, f"API key: {fault}."
+        return f"{fault}."
     more = "" if listed.cursor is None else " or more"
-    return (
-        True,
-        f"API key: works; {provider.title} has {len(listed.subscriptions)}{more} subscriptions.",
-    )
+    return f"{WORKS}; {provider.title} has {len(listed.subscriptions)}{more} subscriptions."
 
 
-def _try_receiver(provider: BillingProvider, address: str) -> tuple[bool, str]:
+def _try_receiver(provider: BillingProvider, address: str) -> str:
     receiver = RECEIVERS[provider.name]
     try:
         status, answer = trial.send(provider.name, receiver, address, body=None, secret=None)
     except ValueError as fault:
-        return False, f"Receiver: {fault}"
-    return status == 200, f"Receiver: answered {status} to a signed event: {answer}"
+        return str(fault)
+    return f"{WORKS if status == 200 else 'refused'}; {status} for a signed event: {answer}"

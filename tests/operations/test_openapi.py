@@ -18,7 +18,7 @@ from tests.factories import platform_token
 
 VERB = re.compile(
     "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|find|get|lift|list"
-    "|patch|preview|receive|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set|suspend"
+    "|patch|preview|receive|reconcile|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set|suspend"
     "|update|validate|withdraw"
 )
 VERBS = {
