@@ -17,7 +17,7 @@ GROUPS = {
     "access": "Explain why requests are allowed or refused.",
     "api-keys": "Create, list and revoke the credentials of services.",
     "audit": "Show who changed what.",
-    "billing": "Connect billing providers, compare with them, map prices and customers.",
+    "billing": "Connect billing providers, map prices and customers.",
     "billing customers": "List and set the tenants of customers at billing providers.",
     "billing providers": "List the billing providers, and compare with one.",
     "billing prices": "List, set and delete the plans that prices give.",
