@@ -1,19 +1,32 @@
-"""The mirror equals the provider after random lives, in whatever order events arrive."""
+"""The mirror equals the provider after random lives, in whatever order events arrive.
+
+``BILLING_LIVES=500`` lets each test live so many lives.
+"""
 
 import itertools
+import os
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
+from flask import Flask
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.billing import customers, reconcile
 from app.billing import mirror as mirrors
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent
+from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
+from app.core.db import tenancy
 from app.inbox.providers.payloads import Document, parse_object
+from tests import database
+from tests.billing.reading import service
 from tests.billing.simulated.base import Event, Simulated, Subscription
 from tests.billing.simulated.lives import PAIRS, live
 from tests.billing.support import Mirror, stored
@@ -22,9 +35,9 @@ from tests.factories import create_tenant
 FIRST = itertools.count(1_000, 1_000)
 """The numbers of the first ids of accounts, which share a database."""
 TRUSTED = [name for name, (_, provider) in PAIRS.items() if provider.has_trusted_payloads]
-EACH = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+FEW = int(os.environ.get("BILLING_LIVES", "25"))
+FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+EACH = settings(max_examples=FEW, deadline=None, suppress_health_check=FIXTURES)
 
 
 def random_order(data: st.DataObject, found: list[Any]) -> list[Any]:
@@ -109,6 +122,60 @@ class TestLives:
                 apply(mirror, name, found.snapshot, at=found.occurred_at, tenant=found.tenant)
 
         check(account, account.in_order[0])
+
+
+@pytest.mark.usefixtures("presets")
+class TestComparisons:
+    @pytest.fixture(params=PAIRS)
+    def account(self, app: Flask, request: pytest.FixtureRequest) -> Iterator[Simulated]:
+        with PAIRS[request.param][0](secret="user:password").serving() as account:
+            yield account
+
+    @pytest.fixture
+    def reading(self, environment: dict[str, str], account: Simulated) -> Iterator[Flask]:
+        with service(environment, account) as app:
+            yield app
+
+    @EACH
+    @given(st.data())
+    def test_repair_all_that_lost_events_have_left(
+        self, reading: Flask, account: Simulated, mirror: Mirror, data: st.DataObject
+    ) -> None:
+        """Of the changes, some are applied by reading, some by their payload, and some are lost."""
+        database.execute("DELETE FROM subscriptions")
+        account.in_order.clear()
+        account.subscriptions.clear()
+        provider = replace(PAIRS[account.name][1], reads_per_second=10_000)
+        tenant = create_tenant()
+        for subscription in live(data, account, tenant=tenant.slug):
+            said = {"tenant": tenant.slug, "at": account.now}
+            match data.draw(st.sampled_from(["lost", "read", "applied"])):
+                case "read":
+                    found = provider.snapshot(whole(account, provider, subscription.id))
+                    apply(mirror, account.name, found, is_read=True, **said | {"at": utcnow()})
+                case "applied" if provider.has_trusted_payloads:
+                    for event in random_order(data, account.take()):
+                        found = read_event(provider, event).snapshot
+                        if found:
+                            apply(mirror, account.name, found, **said)
+            account.take()
+        if not account.has_metadata:
+            mapped = (account.name, subscription.customer.id, tenant.id)
+            mirror.run(lambda: customers.set_tenant(*mapped, actor=SYSTEM_CLI))
+
+        self.compare(reading, provider)
+
+        check(account, subscription)
+        assert self.compare(reading, provider)["repaired"] == 0
+
+    @staticmethod
+    def compare(app: Flask, provider: BillingProvider) -> dict[str, int]:
+        with app.app_context():
+            with tenancy.platform_transaction():
+                reconcile.begin(provider)
+            *_, state = reconcile.work(provider, 600)
+        assert not state.is_running
+        return state.counts
 
 
 def apply(

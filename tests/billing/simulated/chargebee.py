@@ -168,7 +168,7 @@ class Chargebee(Simulated):
     def _list(self, query: dict[str, str]) -> Json:
         """The newest first. An offset is the place of the last one before it."""
         has_deleted = query.get("include_deleted") == "true"
-        before = json.loads(query["offset"])[0] if "offset" in query else len(self.in_order) + 1
+        before = json.loads(query["offset"])[0] if "offset" in query else 10**9
         shown = [
             one
             for one in reversed(self.in_order)

@@ -1,0 +1,105 @@
+"""A comparison with a simulated Stripe of 100,000 subscriptions, of which 1,000 differ here.
+
+It has the provider's own rate, and its memory is that of a comparison with a tenth of them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from flask import Flask
+
+from tests import database
+from tests.billing.reading import settings_of
+from tests.billing.simulated.stripe import Stripe
+from tests.billing.simulated.stripe import Subscription as Simulation
+from tests.factories import create_preset, create_tenant
+from tests.running.serving import PROJECT
+
+EACH = 100  # the place of each subscription that differs
+MOST_SECONDS = 30 * 60
+MOST_GROWTH = 16 * 1024  # KiB
+COPIES = """
+    INSERT INTO subscriptions SELECT (jsonb_populate_record(s, jsonb_build_object(
+        'id', gen_random_uuid(), 'bp_subscription_id', 'sub_' || lpad(n::text, 14, '0'),
+        'items', jsonb_set(s.items::jsonb, '{0,id}',
+            to_jsonb('si_' || lpad(n::text, 10, '0') || '0000'))))).*
+    FROM subscriptions s, generate_series(:first, :last) n WHERE s.bp_subscription_id = :id
+"""
+
+
+@dataclass
+class Report:
+    subscriptions: list[int] = field(default_factory=list)
+    repaired: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    peak_kib: list[int] = field(default_factory=list)
+
+
+def prove(
+    app: Flask, environment: Mapping[str, str], *, sizes: Sequence[int] = (10_000, 100_000)
+) -> Report:
+    """Compare; AssertionError if it takes too long, needs more memory, or leaves something out."""
+    report = Report()
+    create_preset("free")
+    tenant = create_tenant()
+    with Stripe(secret="whsec_dGVzdA==").serving() as account:
+        environment = {**environment, **settings_of(account)}
+        Path(environment["PROMETHEUS_MULTIPROC_DIR"]).mkdir(exist_ok=True)
+        first = account.create(is_told=False, tenant=tenant.slug)
+        _compare(environment)
+        for size in sizes:
+            known = len(account.in_order)
+            copies = {"first": known + 1, "last": size, "id": first.id}
+            database.execute(COPIES, **copies)
+            for number in range(known + 1, size + 1):
+                _copy(account, first, number)
+            for different in account.in_order[EACH - 1 :: EACH]:
+                change = "recover" if "recover" in account.possible(different) else "fail"
+                account.apply(change, different, is_told=False)
+            started = time.monotonic()
+            counts, peak = _compare(environment)
+            assert (counts["compared"], counts["repaired"]) == (size, size // EACH), counts
+            report.subscriptions.append(size)
+            report.repaired.append(counts["repaired"])
+            report.seconds.append(time.monotonic() - started)
+            report.peak_kib.append(peak)
+    assert report.seconds[-1] < MOST_SECONDS, report
+    assert report.peak_kib[-1] - report.peak_kib[0] < MOST_GROWTH, report
+    return report
+
+
+def _copy(account: Stripe, of: Simulation, number: int) -> None:
+    one = replace(of, id=account.id_of("subscription", number), number=number)
+    account.subscriptions[one.id] = one
+    account.in_order.append(one)
+
+
+def _compare(environment: Mapping[str, str]) -> tuple[dict[str, int], int]:
+    """The numbers of a comparison, and the most memory that its process had, in KiB."""
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "flask",
+            "--app",
+            "wsgi",
+            "billing",
+            "reconcile",
+            "stripe",
+            "--json",
+        ],
+        cwd=PROJECT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    return json.loads(printed), usage.ru_maxrss
