@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partialmethod
 from pathlib import Path
 from typing import Any
@@ -243,13 +243,22 @@ def superuser(app: Flask, instance: Instance) -> Iterator[cursor]:
 @pytest.fixture(scope="session")
 def base_url(app: Flask) -> Iterator[str]:
     """The service at an address, as programs see it that run in processes of their own."""
+    with serving(app) as url:
+        yield url
+
+
+@contextmanager
+def serving(app: Flask) -> Iterator[str]:
+    """An application at an address."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

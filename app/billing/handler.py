@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +15,7 @@ from app.billing.snapshots import BillingEvent, Customer, Snapshot
 from app.config import current_config
 from app.inbox.models import Status, WebhookEvent
 from app.inbox.providers import Receiver
-from app.inbox.providers.payloads import Unreadable, parse_object
+from app.inbox.providers.payloads import Document, Unreadable, Unwanted, parse_object
 from app.inbox.providers.provider import Provider
 
 STATUSES = {Outcome.APPLIED: Status.SUCCEEDED, Outcome.WAITING: Status.WAITING_TENANT}
@@ -38,6 +39,7 @@ def receiver_for(provider: BillingProvider) -> Receiver:
         adapt=lambda body: [told_by(provider, body)],
         event_type=provider.event_type,
         own_id=provider.event_id,
+        subscription_id=lambda event: _subscription_of(provider, event),
     )
     return Receiver(
         name=provider.name,
@@ -55,7 +57,10 @@ def told_by(provider: BillingProvider, body: bytes) -> BillingEvent:
 
     Raises Unwanted and Unreadable.
     """
-    event = parse_object(body)
+    return _told(provider, parse_object(body))
+
+
+def _told(provider: BillingProvider, event: Document) -> BillingEvent:
     if not event.has(OWN):
         return provider.event(event)
     snapshot = provider.snapshot(event.at(OWN))
@@ -104,6 +109,13 @@ def wrong_mode(told: BillingEvent | Snapshot) -> str | None:
     if told.is_live in (None, current_config().billing_livemode):
         return None
     return (Outcome.LIVE_MODE if told.is_live else Outcome.TEST_MODE).value
+
+
+def _subscription_of(provider: BillingProvider, event: Document) -> str | None:
+    """The id of the subscription that an event is about, or None."""
+    with suppress(Unwanted, Unreadable):
+        return _told(provider, event).subscription_id
+    return None
 
 
 def _key_of(provider: BillingProvider) -> str:

@@ -62,7 +62,7 @@ def check_waiting() -> Finding:
         return Finding("billing events", True, "none waits for its tenant")
     listed = "; ".join(f"{one.source}: {one.events} since {one.oldest:%F %R}" for one in found)
     fix = (
-        "See GET /v1/webhooks/events?status=waiting_tenant. Set metadata.tenant_id at the provider,"
+        "See GET /v1/billing/customers/waiting. Set metadata.tenant_id at the provider,"
         " or PUT /v1/billing/customers/{provider}/{customer_id}."
     )
     return Finding("billing events", True, f"wait for their tenants: {listed}", fix)
@@ -122,7 +122,7 @@ def metrics() -> Iterator[Metric]:
 WORK = {
     "waiting_billing": (
         "SELECT FROM webhook_events WHERE status = 'waiting_tenant'",
-        "/v1/webhooks/events?status=waiting_tenant",
+        "/v1/billing/customers/waiting",
     )
 }
 CHECKS = {"billing events": check_waiting, "drift": check_drift}

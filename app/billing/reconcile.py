@@ -365,7 +365,7 @@ def _apply(provider: BillingProvider, snapshot: Snapshot, at: datetime) -> Outco
 
 def _let_wait(provider: BillingProvider, subscription_id: str, body: bytes, detail: str) -> None:
     """Let an event of the subscription wait for its tenant: one, however often it is found."""
-    delivery = Delivery(key(OWN, subscription_id), OWN, body)
+    delivery = Delivery(key(OWN, subscription_id), OWN, body, bp_subscription_id=subscription_id)
     stored = receiving.store(provider.name, [delivery], headers={}, replay_key=None)
     over = (Status.SUCCEEDED, Status.IGNORED, Status.FAILED)
     statuses = [Status.PENDING.value] if stored.added else [status.value for status in over]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flask import Response
 
+from app.audit.includes import TENANT
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
 from app.billing import customers, status
@@ -15,6 +16,7 @@ from app.billing.schemas import (
     BillingCustomerSchema,
     BillingCustomerSetSchema,
     BillingProviderSchema,
+    WaitingCustomerSchema,
 )
 from app.billing.status import ApiKeyMissing
 from app.core.db.pages import Page
@@ -98,10 +100,19 @@ def reconcile(provider: str) -> dict[str, Json]:
 @requires(Permission.BILLING_READ)
 @blp.arguments(BillingCustomerQuerySchema, location="query")
 @blp.columns("id", "provider", "customer_id", "tenant_id", "is_manual", "created_at")
-@blp.response(200, BillingCustomerSchema(many=True))
+@blp.response(200, BillingCustomerSchema(many=True), includes=(TENANT,))
 def list_customers(query: dict[str, Json]) -> Page:
     """List the customers at billing providers whose tenant is known."""
     return customers.list_customers(**query)
+
+
+@blp.get("/waiting")
+@requires(Permission.SUPERADMIN, platform_only=True)
+@blp.columns("provider", "customer_id", "bp_subscription_id", "events", "since")
+@blp.response(200, WaitingCustomerSchema(many=True))
+def list_waiting_customers() -> list[dict[str, Json]]:
+    """List the customers whose events wait for a tenant; of the 200 events that came first."""
+    return status.list_waiting()
 
 
 @blp.put("/<provider>/<customer_id>")

@@ -11,7 +11,9 @@ from app.subscriptions.models import ProviderName
 class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
-    examples = {"customer_id": "cus_9s6X", "title": "Stripe", "repaired": {"class": 2}, "error": ""}
+    examples = {
+        "customer_id": "cus_9s6X", "bp_subscription_id": "sub_1PqR", "title": "Stripe", "repaired": {"class": 2}, "error": "",
+    }  # fmt: skip
     descriptions = {
         "tenant_id": "The customer's tenant.",
         "provider": "The billing provider.",
@@ -43,6 +45,21 @@ class BillingCustomerQuerySchema(Documented, PageQuerySchema):
     tenant_id = Uuid(metadata=ONE_TENANT)
     provider = Choice(ProviderName, description="Only customers of this billing provider.")
     customer_id = Str(description="Only the customer with this id.")
+
+
+class WaitingCustomerSchema(Documented, AnswerSchema):
+    """A customer at a billing provider whose events wait for a tenant."""
+
+    has_pages = False
+
+    provider = Choice(ProviderName)
+    customer_id = Str(
+        description="The provider's id of the customer; empty where no event says it."
+    )
+    bp_subscription_id = Str(description="The provider's id of the subscription.")
+    event_id = Uuid(description="The oldest event that waits.")
+    events = Int(description="How many of its events wait.")
+    since = AwareDateTime(description="When the oldest came (UTC).")
 
 
 class BillingProviderSchema(Documented, AnswerSchema):

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from app.billing import mirror, reconcile
+from app.billing.handler import told_by
 from app.billing.health import LAST_EVENTS, WAITING, comparisons, has_api_key, has_receiver
 from app.billing.providers import PROVIDERS
 from app.config import current_config
 from app.core.actors import Actor
+from app.core.db.statements import Statement
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
+from app.inbox.providers.payloads import Unreadable, Unwanted
 
 COMPARE = "app.billing.jobs.compare"
+MAX_WAITING = 200  # events that are looked at
+OLDEST_WAITING = Statement(
+    "webhook_events.oldest_waiting",
+    "SELECT id, source, body, bp_subscription_id, created_at FROM webhook_events"
+    " WHERE status = 'waiting_tenant' ORDER BY created_at LIMIT :limit",
+    prepare=False,
+)
 
 
 class ApiKeyMissing(Conflict):
@@ -48,6 +58,30 @@ def list_providers() -> list[dict[str, Json]]:
             }
         )
     return found
+
+
+def list_waiting() -> list[dict[str, Json]]:
+    """The customers and subscriptions of the events that wait for a tenant, the oldest first."""
+    found: dict[tuple[str, str, str], dict[str, Json]] = {}
+    for event in OLDEST_WAITING.all(limit=MAX_WAITING):
+        customer_id = _customer_of(event.source, event.body)
+        key = (event.source, customer_id, event.bp_subscription_id or "")
+        one = dict(zip(("provider", "customer_id", "bp_subscription_id"), key, strict=True))
+        row = found.setdefault(
+            key, {**one, "event_id": event.id, "events": 0, "since": event.created_at}
+        )
+        row["events"] += 1
+    return list(found.values())
+
+
+def _customer_of(provider: str, body: bytes) -> str:
+    """The provider's id of the customer that an event is about; empty where it does not say it."""
+    try:
+        told = told_by(PROVIDERS[provider], body)
+    except (KeyError, Unreadable, Unwanted):
+        return ""
+    about = told.snapshot.customer_id if told.snapshot else told.customer and told.customer.id
+    return about or ""
 
 
 def begin_comparison(name: str, *, actor: Actor) -> dict[str, Json]:

@@ -27,6 +27,7 @@ PLATFORM = (
     ("list_users", "Users", Permission.USERS_READ),
     ("list_subscriptions", "Subscriptions", Permission.BILLING_READ),
     ("list_plans", "Plans", Permission.FLAGS_READ),
+    ("show_billing", "Billing", Permission.SUPERADMIN),
     ("list_audit", "Audit", Permission.AUDIT_READ),
     ("list_api_keys", "API keys", Permission.API_KEYS_READ),
     ("list_webhooks", "Webhooks in", Permission.WEBHOOKS_READ),
@@ -83,6 +84,8 @@ TENANT_ACTIONS = (
 )
 # A part of the name of a page -> the list it belongs to; the first part that fits counts.
 PARTS = {
+    "billing": "show_billing",
+    "price": "show_billing",
     "suspend_tenants": "list_tenants",
     "assign_plan": "show_tenant",
     "withdraw_plan": "show_tenant",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from markupsafe import Markup
 
@@ -37,6 +38,7 @@ VERBS = {
     "idp_org_id_freed": "freed the organization id of",
     "over_seats": "added members beyond the seats of",
     "ownerless": "removed the last owner of",
+    "drift_repaired": "repaired the drift of",
     "plan_unknown": "named an unknown plan in",
 }
 SYSTEMS = {
@@ -44,6 +46,9 @@ SYSTEMS = {
     "email": "The e-mail provider",
     "billing": "The billing provider",
 }
+# Currencies whose minor unit is not a hundredth (ISO 4217).
+NO_DIGITS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
+THREE_DIGITS = "BHD IQD JOD KWD LYD OMR TND"
 WHOLE_ROWS = ("created", "deleted", "added")
 
 
@@ -95,6 +100,14 @@ def span(begin: str, end: str) -> str:
 def pretty(value: Json) -> str:
     """A JSON value on as many lines as it needs; texts as they are."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def money(amount: int, currency: str) -> str:
+    """An amount of minor units, such as ``49.00 EUR`` or ``4,900 JPY``."""
+    if not currency:
+        return f"{Decimal(amount).scaleb(-2):,f}"
+    digits = 0 if currency in NO_DIGITS else 3 if currency in THREE_DIGITS else 2
+    return f"{Decimal(amount).scaleb(-digits):,f} {currency}"
 
 
 def brief(value: Json) -> str:

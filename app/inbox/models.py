@@ -31,6 +31,7 @@ class WebhookEvent(Row):
     ``replay_key`` is a value of the signature that may be used once. ``detail`` is why an event
     was ignored or waits, or the error of its last attempt. ``body`` is None once the payload was
     removed; its ``digest`` (SHA-256) stays. Secret headers are stored as ``[redacted]``.
+    ``bp_subscription_id``: the subscription that a billing event is about.
     ``applied_parts``: how many of its parts (recipients, members) are applied, while it is pending.
     """
 
@@ -77,6 +78,13 @@ class WebhookEvent(Row):
             postgresql_where=text("status = 'failed'"),
         ),
         Index(
+            "ix_webhook_events_of_subscription",
+            "bp_subscription_id",
+            "created_at",
+            "id",
+            postgresql_where=text("bp_subscription_id IS NOT NULL"),
+        ),
+        Index(
             "ix_webhook_events_stored_bodies",
             "processed_at",
             postgresql_where=text("body IS NOT NULL"),
@@ -95,6 +103,7 @@ class WebhookEvent(Row):
     next_attempt_at: Mapped[datetime | None] = mapped_column(Moment, default=utcnow)
     processed_at: Mapped[datetime | None] = mapped_column(Moment)
     headers: Mapped[dict[str, str]] = mapped_column(JSON)
+    bp_subscription_id: Mapped[str | None] = mapped_column(Text)
     body: Mapped[bytes | None] = mapped_column(LargeBinary)
     digest: Mapped[str] = mapped_column(Text)
     request_id: Mapped[str] = mapped_column(Text)

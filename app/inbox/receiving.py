@@ -46,7 +46,7 @@ SHOWN_HEADERS = frozenset((
 
 OWN_COLUMNS = (
     "id", "external_id", "event_type", "body", "digest", "status", "detail", "next_attempt_at",
-    "processed_at",
+    "processed_at", "bp_subscription_id",
 )  # fmt: skip
 COMMON_COLUMNS = tuple(
     column for column in WebhookEvent.__table__.columns if column.name not in OWN_COLUMNS
@@ -188,6 +188,7 @@ def _row(delivery: Delivery, now: datetime) -> dict[str, Any]:
         "detail": delivery.error,
         "next_attempt_at": None if delivery.error else now,
         "processed_at": now if delivery.error else None,
+        "bp_subscription_id": delivery.bp_subscription_id,
     }
 
 

@@ -110,3 +110,6 @@ class WebhookEventQuerySchema(PageQuerySchema):
     source = Str(description="Only events of this provider, such as `workos` or `sendgrid`.")
     type = Str(attribute="event_type", description="Only events with this name of the provider's.")
     status = Choice(Status, description="Only events in this status.")
+    bp_subscription_id = Str(
+        description="Only a billing provider's events about the subscription with this id of its own."
+    )

@@ -19,6 +19,7 @@ from app.subscriptions.models import Subscription
 from app.subscriptions.schemas import (
     BILLING,
     CANCELLATION,
+    IS_MANAGED,
     ITEMS,
     SOURCE_TIMESTAMP,
     STATUS_CLASS,
@@ -58,7 +59,8 @@ IGNORED = {
 Answered = tuple[Subscription, dict[str, str]]  # the row, and headers
 SAFE = " !#$&'()*+,-./:;<=>?@[]^_`{|}~"  # ASCII that a header can have, but not the percent sign
 INCLUDES = (
-    TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, BILLING, ITEMS, HISTORY,
+    TENANT, TENANT_ID, CANCELLATION, STATUS_CLASS, SOURCE_TIMESTAMP, BILLING, IS_MANAGED, ITEMS,
+    HISTORY,
 )  # fmt: skip
 
 

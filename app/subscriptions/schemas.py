@@ -18,6 +18,7 @@ from app.core.validation.fields import (
 )
 from app.core.validation.schemas import RowSchema, Schema
 from app.subscriptions.models import ProviderName
+from app.subscriptions.service import is_managed
 from app.subscriptions.statuses import StatusClass, vocabulary_text
 
 CYCLES = ("weekly", "monthly", "quarterly", "semiannual", "annual")
@@ -239,6 +240,7 @@ class BillingSchema(Schema):
         "trial_end": "When the trial ends or ended (UTC); null without one.",
         "current_period_end": "When the paid period ends (UTC); null where it is not known.",
         "collection_is_paused": "True: it is served, but not charged.",
+        "read_at": "When what is shown was read from the provider (UTC); null where events say it.",
     }
 
     bp_provider = Choice(ProviderName, required=True, nullable=True)
@@ -246,6 +248,7 @@ class BillingSchema(Schema):
     trial_end = AwareDateTime(required=True, nullable=True)
     current_period_end = AwareDateTime(required=True, nullable=True)
     collection_is_paused = Bool(required=True)
+    read_at = AwareDateTime(required=True, nullable=True)
 
 
 class SubscriptionItemSchema(Schema):
@@ -272,6 +275,11 @@ class Items(ListOf):
         return value
 
 
+IS_MANAGED = Include(
+    "is_managed",
+    Bool(description="Whether the provider's events are received, which then alone change it."),
+    lambda rows: [is_managed(row.bp_provider) for row in rows],
+)
 BILLING = Include("billing", Nested(BillingSchema), lambda rows: rows)
 ITEMS = own_column(
     "items", Items(Nested(SubscriptionItemSchema), description="Empty without a `bp_provider`.")

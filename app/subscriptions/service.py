@@ -253,10 +253,14 @@ def _record(
         return follow_plan(subscription.tenant_id, named, actor=actor, into=w)
 
 
+def is_managed(provider: str | None) -> bool:
+    """Whether the service receives the events of this provider."""
+    return bool(provider and getattr(current_config(), f"webhook_secrets_{provider}", ""))
+
+
 def _check_not_managed(subscription: Subscription) -> None:
     """Raise ManagedByProvider while the service receives the events of the row's provider."""
-    setting = f"webhook_secrets_{subscription.bp_provider}"
-    if subscription.bp_provider is not None and getattr(current_config(), setting):
+    if is_managed(subscription.bp_provider):
         raise ManagedByProvider
 
 

@@ -259,3 +259,30 @@ class TestTheApi:
         body = {"tenant_id": str(tenant.id)}
 
         assert api.put(f"{PATH}/{path}", token=platform_token(), json=body).status_code == 404
+
+
+class TestTheListOfWhatWaits:
+    def waiting(self, api):
+        return api.get(f"{PATH}/waiting", token=platform_token()).get_json()["data"]
+
+    def test_has_each_customer_once_with_the_oldest_event(self, api):
+        body = json.dumps(document("stripe", "customer.subscription.updated--active")).encode()
+        first, _ = (waiting_event(f"cus_{number}", body=body) for number in range(2))
+        waiting_event("unreadable", body=b"{}")
+        waiting_event("unknown", source="workos")
+
+        found = {one["event_id"]: one for one in self.waiting(api)}
+
+        assert len(found) == 3
+        customer = json.loads(body)["data"]["object"]["customer"]
+        assert found[str(first.id)]["customer_id"] == customer
+        assert [one["events"] for one in found.values()] == [2, 1, 1]
+
+    def test_is_empty_once_the_customer_has_its_tenant(self, api, put, tenant):
+        body = json.dumps(document("stripe", "customer.subscription.updated--active")).encode()
+        waiting_event(body=body)
+        (one,) = self.waiting(api)
+
+        assert put(tenant, one["customer_id"]).status_code == 200
+
+        assert self.waiting(api) == []

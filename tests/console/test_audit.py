@@ -11,11 +11,12 @@ from app.core.clock import utcnow
 from app.emails.models import Suppression
 from tests import database
 from tests.console.world import address_of, create_world, pages_of
-from tests.factories import PLATFORM_SUBJECT, create_member, create_preset, create_tenant, save
+from tests.factories import PLATFORM_SUBJECT, create_member, create_preset, save
+from tests.search import finding
 
 SLUG = {"form_confirmation": "acme"}
-# They change a session, and nothing that the service stores about its tenants.
-WITHOUT_AUDIT_ROW = {"choose_tenant", "sign_out", "use_link"}
+# They change a session, or begin a job, and nothing that is stored about tenants.
+WITHOUT_AUDIT_ROW = {"choose_tenant", "compare_billing", "sign_out", "use_link"}
 
 
 @dataclass(frozen=True)
@@ -80,18 +81,26 @@ ACTIONS: dict[str, Action] = {
     "change_member_roles": Action({"role": "billing"}, with_ids="membership_id"),
     "change_override": Action({"flag_value": "dark"}),
     "create_api_key": Action({"name": "sync", "permissions": ["users:read"]}),
+    "create_billing_customer": Action(
+        {"provider": "stripe", "customer_id": "cus_2", "tenant_id": "Acme"}, is_platforms=True
+    ),
     "create_connection": Action(CONNECTION),
     "create_endpoint": Action({"url": URL, "types": "*"}),
     "create_field": Action(FIELD),
     "create_import": Action({"file": (BytesIO(LINE), "x.jsonl")}, is_platforms=True),
     "create_plan": Action({"name": "scale"}, is_platforms=True),
     "create_plan_flag": Action(LIMIT, query="?type=limit", is_platforms=True),
+    "create_price": Action(
+        {"provider": "stripe", "price_id": "price_2", "plan_name": "free"}, is_platforms=True
+    ),
     "create_tenant": Action({"name": "Other", "idp_org_id": "org_other"}, is_platforms=True),
     "create_user": Action({"idp_user_id": "user_new", "email": "new@example.com"}),
     "deactivate_user": Action(),
+    "delete_billing_customer": Action(is_platforms=True),
     "delete_connection": Action(SLUG),
     "delete_endpoint": Action(SLUG),
     "delete_field": Action({"form_confirmation": "department"}, after=("archive_field",)),
+    "delete_price": Action(is_platforms=True),
     "delete_plan": Action({"form_confirmation": "unused"}, is_platforms=True, prepare=unused_plan),
     "delete_tenant": Action(SLUG, after=("suspend_tenant",), is_platforms=True),
     "edit_connection": Action({**CONNECTION, "status": "disabled"}),
@@ -99,6 +108,7 @@ ACTIONS: dict[str, Action] = {
     "edit_field": Action({"label": "Renamed"}),
     "edit_plan": Action({"name": "free", "display_name": "Renamed"}, is_platforms=True),
     "edit_plan_flag": Action({"default_value": "dark"}, is_platforms=True),
+    "edit_price": Action({"plan_name": "free", "sort_order": "7"}, is_platforms=True),
     "edit_tenant": Action({"name": "Renamed", "slug": "acme"}),
     "edit_tenant_notes": Action({"text": "Pays late."}, is_platforms=True),
     "edit_tenant_metadata": Action({"segment": "large"}),
@@ -135,7 +145,7 @@ ACTIONS: dict[str, Action] = {
 @pytest.fixture
 def world(app):
     """The world, whose user and membership are those of a member and not of the owner."""
-    tenant = create_tenant(name="Acme", slug="acme")
+    tenant = finding.create_tenant(name="Acme", slug="acme")
     world = create_world(tenant)
     user, membership, _ = create_member(tenant, "member", email="member@example.com")
     return world | {"user_id": user.id, "membership_id": membership.id}

@@ -12,8 +12,15 @@ from playwright.sync_api import expect, sync_playwright
 
 from app.auth import sessions
 from app.core.clock import utcnow
+from app.core.jobs.queues import Queue
+from app.core.jobs.worker import make_worker
+from app.plans.models import PlanPrice
 from app.tenants.models import Tenant
 from tests import database
+from tests.billing.reading import post_all, reader_of, service, wait_for
+from tests.billing.simulated.base import Line
+from tests.billing.simulated.stripe import Stripe
+from tests.conftest import serving
 from tests.console.world import addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
@@ -640,3 +647,95 @@ class TestOperator:
         browser.open("/console")
         page.wait_for_selector("#work .numbers")
         assert "trials that end" not in page.inner_text("#work")
+
+
+class TestBilling:
+    """A billing provider on the console, with the simulated Stripe."""
+
+    looks = [(scheme, 1280 if width > 390 else 390, rules) for scheme, width, rules in LOOKS]
+
+    @pytest.fixture
+    def stripe(self, app):
+        with Stripe(secret="whsec_console").serving() as account:
+            yield account
+
+    @pytest.fixture
+    def connected(self, environment, stripe):
+        """The service with Stripe's secret and API key."""
+        with service(environment, stripe) as app:
+            yield app
+
+    @pytest.fixture
+    def base_url(self, connected):
+        with serving(connected) as url:
+            yield url
+
+    def test_from_an_event_without_a_tenant_to_seats(self, connected, stripe, visit):
+        tenant = finding.create_tenant(name="Acme Robotics", slug="acme")
+        create_limits("team", limit_flag("seats", 3))
+        customer = stripe.create_customer(is_told=False)
+        trial = timedelta(days=9000)
+        one = stripe.create(Line("team", 12, 4900), customer=customer, trial=trial)
+        ids = post_all(connected, stripe)
+        with reader_of(connected):
+            wait_for(ids[0], status="waiting_tenant")
+        browser = visit()
+        page = browser.page
+
+        browser.open("/console")
+        page.click(".numbers >> text=billing events that wait for a tenant")
+        browser.check(self.looks)
+        page.click("text=Choose the tenant of")
+        page.fill("[name=tenant_id]", "Acme Robotics")
+        browser.check(self.looks)
+        page.click("main form button.main")
+        page.wait_for_selector(".notice >> text=The customer has its tenant.")
+        expect(page.locator("#waiting")).to_contain_text("No event waits.")
+        with reader_of(connected):
+            wait_for(ids[0], status="succeeded")
+
+        page.click("text=New price")
+        page.select_option("[name=provider]", "stripe")
+        page.fill("[name=price_id]", "price_team")
+        page.select_option("[name=plan_name]", "team")
+        page.fill("[name=limit_key]", "seats")
+        page.click("text=Preview")
+        preview = page.locator(".preview")
+        expect(preview).to_contain_text("Would change 1 subscription. Nothing is saved yet.")
+        expect(preview).to_contain_text(f"{one.id}: team, other limits")
+        browser.check(self.looks)
+        page.click("main form button.main")
+        page.wait_for_selector(".notice >> text=The price was saved.")
+        assert database.row(PlanPrice).limit_key == "seats"
+        work(connected)
+
+        stripe.change(one, Line("team", 15, 4900), is_told=False)
+        page.click("text=Compare now with Stripe")
+        page.wait_for_selector("#providers .badge >> text=comparing")
+        work(connected)
+        page.wait_for_selector("#providers .badge >> text=quantity 1")
+        browser.check(self.looks)
+
+        browser.open(f"/console/tenants/{tenant.id}")
+        assert "735.00 EUR monthly, trial ends in 24 years" in page.inner_text(".reasons")
+        page.click(f"text={one.id}")
+        text = page.inner_text("main")
+        assert "Stripe manages this subscription" in text
+        assert "customer.subscription.created from stripe: succeeded" in " ".join(text.split())
+        assert "repaired the drift of" in text
+        browser.check(self.looks)
+        page.click("text=Cancel here all the same")
+        assert "The billing provider is not called. Its next event" in page.inner_text("main")
+        page.fill("#confirmation", "acme")
+        page.click("main form button.danger")
+        page.wait_for_selector(".notice >> text=The cancellation was recorded.")
+        expect(page.locator("main")).to_contain_text("Cancelled at just now, to the end")
+
+        browser.open(f"/console/tenants/{tenant.id}/flags")
+        assert "15" in page.inner_text("main")
+
+
+def work(app):
+    """Let a worker do what is queued."""
+    with app.app_context():
+        make_worker(app, list(Queue)).work(burst=True, logging_level="WARNING")

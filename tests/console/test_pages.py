@@ -14,7 +14,7 @@ from flask import request, request_started
 
 from app import create_app
 from app.auth import sessions
-from app.auth.permissions import Role
+from app.auth.permissions import Permission, Role
 from app.connections.models import DirectoryProvider
 from app.console.assets import FOLDER, NAMES, get_asset
 from app.console.pages.search import LABELS, PAGES
@@ -1122,3 +1122,117 @@ class TestNavigation:
 
         assert {path: each for path, each in marked.items() if each != 1} == {}
         assert len(marked) > 30
+
+
+class TestBilling:
+    def test_a_price_is_previewed_changed_and_given_back(self, browser, tenant):
+        for name in ("free", "team"):
+            create_limits(name, limit_flag("seats"))
+        item = {"id": "si_1", "price": "price_1", "lookup_key": "", "quantity": 5}
+        known = {"bp_provider": "stripe", "plan_name": "free", "items": [item]}
+        create_subscription(tenant, bp_subscription_id="sub_5", **known)
+        base = "/console/billing/prices"
+        stored = "SELECT plan_name, sort_order FROM plan_prices WHERE NOT is_deleted"
+        price = {"provider": "stripe", "price_id": "price_1", "plan_name": "team"}
+
+        preview = browser.send(f"{base}/new", **price, form_preview="1")
+        assert "Would change 1 subscription.</strong>" in preview.text
+        assert "sub_5: free becomes team" in preview.text
+        assert database.query(stored) == []
+
+        assert browser.send(f"{base}/new", **price).status_code == 303
+        ((price_id,),) = database.query("SELECT id FROM plan_prices")
+        browser.send(f"{base}/{price_id}/edit", plan_name="free", sort_order="3")
+        assert database.query(stored) == [("free", 3)]
+        assert browser.undo("/console/billing").status_code == 303
+        assert database.query(stored) == [("team", 0)]
+        browser.send(f"{base}/{price_id}/delete")
+        assert database.query(stored) == []
+        assert browser.undo("/console/billing").status_code == 303
+        assert database.query(stored) == [("team", 0)]
+
+    @pytest.mark.parametrize(
+        ("values", "said"),
+        [
+            ({"price_id": ""}, "Field required"),
+            ({"lookup_key": "team"}, "give either price_id or lookup_key"),
+            ({"limit_key": "rooms"}, "has no such limit"),
+            ({"sort_order": "-1"}, "greater than or equal to 0"),
+        ],
+    )
+    def test_what_is_wrong_with_a_price_stands_beside_its_field(self, browser, values, said):
+        create_limits("free", limit_flag("seats"))
+        price = {"provider": "stripe", "price_id": "price_1", "plan_name": "free", **values}
+
+        answer = browser.send("/console/billing/prices/new", **price)
+
+        assert answer.status_code == 422
+        assert said in html.unescape(answer.text)
+        assert database.query("SELECT id FROM plan_prices") == []
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ("Nobody", "No tenant has this name."),
+            ("Acme", "Which of these? Acme"),
+            ("", "No tenant"),
+        ],
+    )
+    def test_a_tenant_is_one_that_the_name_finds(self, browser, typed, said):
+        for slug in ("acme-1", "acme-2"):
+            finding.create_tenant(name=f"Acme {slug[-1]}", slug=slug)
+        customer = {"provider": "stripe", "customer_id": "cus_1"}
+        path = "/console/billing/customers/new"
+
+        answer = browser.send(path, **customer, tenant_id=typed)
+        assert answer.status_code == 422
+        assert said in answer.text
+        assert browser.send(path, **customer, tenant_id="acme-2").status_code == 303
+
+        listed = browser.get("/console/billing/customers").text
+        assert "Acme 2" in listed
+        assert "an operator" in listed
+
+    def test_what_a_provider_manages_is_changed_there(self, app, environment, tenant):
+        """People of the tenant are told so; a superadmin can cancel all the same."""
+        member, _, _ = create_member(tenant, "owner")
+        settings = {**environment, "WEBHOOK_SECRETS_STRIPE": "whsec_one"}
+        receiving = create_app(settings, with_commands=False)
+        trial_end = utcnow() + timedelta(days=3, hours=1)
+        known = {"bp_provider": "stripe", "currency": "JPY", "trial_end": trial_end}
+        one = create_subscription(tenant, is_free_trial=True, bp_status="trialing", **known)
+        page = f"/console/tenants/{tenant.id}/subscriptions/{one.id}"
+        platform_token()
+        with platform_transaction():
+            owner = Browser(receiving, sessions.start(member.idp_user_id, tenant.idp_org_id))
+            operator = Browser(receiving, sessions.start(PLATFORM_SUBJECT, None))
+
+        shown = owner.get(page).text
+        assert "Stripe manages this subscription" in shown
+        assert "4,900 JPY" in shown
+        assert ">in 3 days</time>" in shown
+        assert "Record a cancellation" not in shown
+        assert owner.send(f"{page}/cancel", form_confirmation=tenant.slug).status_code == 409
+        assert "Cancel here all the same" in operator.get(page).text
+        assert operator.send(f"{page}/cancel", form_confirmation=tenant.slug).status_code == 303
+        for listed in (f"/console/tenants/{tenant.id}/subscriptions", "/console/subscriptions"):
+            assert "4,900 JPY" in operator.get(listed).text
+
+    def test_without_a_receiver_a_cancellation_is_recorded_as_before(self, signed_in, tenant):
+        one = create_subscription(tenant, bp_provider="stripe")
+        browser = signed_in(create_member(tenant, "owner")[0])
+        page = f"/console/tenants/{tenant.id}/subscriptions/{one.id}"
+
+        assert "Record a cancellation" in browser.get(page).text
+        assert browser.send(f"{page}/cancel", form_confirmation=tenant.slug).status_code == 303
+
+
+class TestApiKeys:
+    def test_all_of_reading_stands_for_each_permission_to_read(self, browser):
+        values = {"name": "reports", "permissions": ["all of reading", "usage:write"]}
+
+        assert browser.send("/console/api-keys/new", **values).status_code == 201
+
+        ((permissions,),) = database.query("SELECT permissions FROM api_keys")
+        reads = {str(each) for each in Permission if each.endswith(":read")}
+        assert set(permissions) == reads | {"usage:write"}

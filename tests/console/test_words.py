@@ -26,6 +26,21 @@ def test_relative_times_are_rounded_down(delta, said):
     assert words.relative(NOW + delta, NOW) == said
 
 
+@pytest.mark.parametrize(
+    ("amount", "currency", "said"),
+    [
+        (123450, "EUR", "1,234.50 EUR"),
+        (4900, "JPY", "4,900 JPY"),
+        (1500, "KWD", "1.500 KWD"),
+        (4900, "", "49.00"),
+        (9007199254740993, "USD", "90,071,992,547,409.93 USD"),
+        (0, "CLP", "0 CLP"),
+    ],
+)
+def test_amounts_have_the_digits_of_their_currency(amount, currency, said):
+    assert words.money(amount, currency) == said
+
+
 def event(action, before=None, after=None, **more):
     given = {"actor": "platform:ops", "target_type": action.partition(".")[0], **more}
     return {"action": action, "before": before or {}, "after": after or {}, **given}

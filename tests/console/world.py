@@ -7,10 +7,12 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
+from app.billing.models import BillingCustomer
 from app.core.clock import utcnow
 from app.events.models import Event
 from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
+from app.plans.models import PlanPrice
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.custom_fields.fields import create_field
@@ -46,7 +48,12 @@ def create_world(tenant: Any) -> dict[str, Any]:
     ((key_id,),) = database.query("SELECT id FROM api_keys")
     endpoint, event = create_webhook_endpoint(tenant.id), _event(tenant)
     database.execute("UPDATE webhook_deliveries SET event_id = :id", id=event.id)
+    customer = {"provider": "stripe", "customer_id": "cus_1"}
+    save(BillingCustomer, tenant_id=tenant.id, **customer, is_manual=True)
+    price = save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
     return {
+        **customer,
+        "price_id": price.id,
         "tenant_id": tenant.id,
         "idp_org_id": tenant.idp_org_id,
         "user_id": user.id,

@@ -3,6 +3,7 @@
 from app.console.pages import (  # noqa: F401
     api_keys,
     audit,
+    billing,
     bulk,
     custom_fields,
     endpoints,

@@ -10,7 +10,7 @@ from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page
-from app.console.forms import Field, Form, moment_field
+from app.console.forms import Choices, Field, Form, moment_field
 from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import secret_page
 
@@ -21,6 +21,7 @@ FILTERS = (
 )
 COLUMNS = "id name tenant.name prefix permissions revoked_at expires_at last_used_at created_at"
 NAME = Field("name", "Name", help="What uses the key.", is_required=True)
+READING = "all of reading"  # stands for each permission to read
 EXPIRY = moment_field("expires_at", "Expires at", "it does not expire")
 
 
@@ -33,19 +34,28 @@ def list_api_keys(tenant_id: UUID | None = None) -> Shown:
 @form_page("/api-keys/new", also_of_tenant=True)
 def create_api_key(tenant_id: UUID | None = None) -> Shown:
     session = current_session()
-    offered = [
+    offered: list[tuple[str, str]] = [
         (each, each)
         for each in Permission
         if session.can(each) and (tenant_id is None or each not in PLATFORM_ONLY)
     ]
-    permissions = Field("permissions", "Permissions", "checks", choices=offered)
+    permissions = Field(
+        "permissions", "Permissions", "checks", choices=[(READING, READING), *offered]
+    )
     form = Form("New API key", (NAME, permissions, EXPIRY), submit="Create the key")
     return form.send(
         "POST",
         PATH,
         query={"tenant_id": tenant_id},
+        body=lambda values: {**values, "permissions": _chosen(values["permissions"], offered)},
         show=lambda answer: secret_page("The new API key", answer, name="name", back=form.back),
     )
+
+
+def _chosen(names: list[str], offered: Choices) -> list[str]:
+    """The permissions that were chosen, with each to read where READING was."""
+    reads = [name for name, _ in offered if name.endswith(":read")] if READING in names else []
+    return list(dict.fromkeys(name for name in (*names, *reads) if name != READING))
 
 
 @form_page("/api-keys/<uuid:key_id>/revoke", also_of_tenant=True)

@@ -12,6 +12,13 @@ from app.core.clock import utcnow
 from app.core.json_text import Json
 
 RECENT = 10
+PROVIDERS = {
+    "stripe": "Stripe",
+    "paddle": "Paddle",
+    "chargebee": "Chargebee",
+    "lemonsqueezy": "Lemon Squeezy",
+    "polar": "Polar",
+}
 SOON = timedelta(seconds=20)
 
 

@@ -13,6 +13,7 @@ LISTS: dict[str, tuple[str, dict[str, str]]] = {
     "webhook endpoints": ("list_endpoints", {"is_failing": "true"}),
     "limits": ("list_tenants", {"is_at_limit": "true"}),
     "plans": ("list_plans", {}),
+    "billing events": ("show_billing", {}),
 }
 
 

@@ -33,6 +33,7 @@ PAGES = {
     "/v1/webhook-deliveries/failed": "list_failed_deliveries",
     "/v1/webhooks/events": "list_webhooks",
     "/v1/identity/waiting": "list_waiting",
+    "/v1/billing/customers/waiting": "show_billing",
     "/v1/operations/findings": "show_operations",
 }
 

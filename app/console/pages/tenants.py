@@ -29,7 +29,7 @@ FILTERS = (
     *DATES,
 )
 COLUMNS = "id name slug plan_name assigned_until is_active created_at"
-PATH = "/v1/tenants"
+PATH, SUBSCRIPTIONS = "/v1/tenants", "/v1/billing/subscriptions"
 CONTACT = (
     Field("primary_contact_name", "Contact's name"),
     Field("primary_contact_email", "Contact's e-mail", "email"),
@@ -96,12 +96,14 @@ def show_tenant(tenant_id: UUID) -> Shown:
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
+    subscriptions = api.find(SUBSCRIPTIONS, tenant_id=tenant_id, include="billing", limit=100)
     endpoints = api.find("/v1/webhook-endpoints", tenant_id=tenant_id, include="failing_since")
     return render(
         "tenant",
         tenant["name"],
         tenant=tenant,
         plan=plan and plan.data,
+        subscriptions={one["id"]: one for one in subscriptions.data} if subscriptions else {},
         assignment=_assignment(tenant_id, plan.data) if plan else None,
         limits=[each for each in tenant.get("limits", ()) if _is_near_end(each)],
         endpoints=[each for each in endpoints.data if _is_failing(each)] if endpoints else (),

@@ -35,6 +35,8 @@ class Delivery:
     """The part of the request that is this event: JSON."""
     error: str = ""
     """Why the event cannot be read. It is then stored as failed."""
+    bp_subscription_id: str | None = None
+    """The subscription that an event of a billing provider is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,14 @@ class Provider:
     takes. It, or making the first event, may raise
     Unwanted or Unreadable; making a later event does not.
     ``event_type`` and ``own_id`` find the provider's names in an event; other values than text are
-    no names. ``sends_batches``: a request is a list of events.
+    no names. ``subscription_id`` finds the one that a billing event is about. ``sends_batches``: a request is a list of events.
     """
 
     name: str
     adapt: Adapt
     event_type: Callable[[Document], object] = lambda event: event.value("type")
     own_id: Callable[[Document], object] = lambda event: None
+    subscription_id: Callable[[Document], str | None] = lambda event: None
     prefers_own_id: bool = False
     sends_batches: bool = False
 
@@ -115,7 +118,8 @@ class Provider:
         external_id = next((key(id_) for id_ in ids if isinstance(id_, str) and id_), None)
         event_type = self.event_type(event)
         name = event_type[:MAX_ID] if isinstance(event_type, str) else ""
-        return Delivery(external_id or digest(body), name, body)
+        about = self.subscription_id(event)
+        return Delivery(external_id or digest(body), name, body, bp_subscription_id=about)
 
 
 class Facts(TypedDict):

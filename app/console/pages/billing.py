@@ -1,0 +1,171 @@
+"""Billing: the providers, what their prices give, and the tenants of their customers."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+from uuid import UUID
+
+from flask import request, url_for
+from werkzeug.exceptions import Forbidden, NotFound
+
+from app.console import api
+from app.console.access import current_session
+from app.console.blueprint import Shown, form_page, page, render
+from app.console.forms import Field, Form, Sent
+from app.console.lists import ID, Filter, list_rows, plans, show_list
+from app.console.pages.common import PROVIDERS
+from app.core.json_text import Json
+
+PATH = "/v1/billing"
+PRICES, CUSTOMERS = f"{PATH}/prices", f"{PATH}/customers"
+
+
+class TenantName(Field):
+    """A tenant by its id, or by a name or slug that finds one."""
+
+    def read(self, form: Sent) -> Json:
+        text = form.get(self.name, "").strip()
+        if ID.fullmatch(text):
+            return text
+        found = api.call("GET", "/v1/search", query={"q": text, "types": "tenant"})
+        tenants = found.data if found.is_ok else []
+        exact = [one for one in tenants if text in (one["title"], one["subtitle"])]
+        chosen = exact if len(exact) == 1 else tenants
+        if len(chosen) == 1:
+            return chosen[0]["id"]
+        names = ", ".join(f"{one['title']} ({one['subtitle']})" for one in tenants)
+        raise ValueError(f"Which of these? {names}" if names else "No tenant has this name.")
+
+
+NAMES = list(PROVIDERS.items())
+PROVIDER = Field("provider", "Provider", "select", choices=NAMES, is_required=True)
+LIMIT = "Such as seats: the limit then equals the quantity of the item. Empty: none."
+ORDER = "Of several prices of a subscription, the lowest number decides the plan."
+GIVEN = (
+    Field("plan_name", "Plan", "select", choices=plans, is_required=True),
+    Field("limit_key", "Limit that takes the quantity", help=LIMIT, is_nullable=True),
+    Field("sort_order", "Order", "integer", help=ORDER),
+)
+NAMED = (
+    PROVIDER,
+    Field("price_id", "Price id", help="The provider's id of the price.", is_nullable=True),
+    Field("lookup_key", "Lookup key", help="Instead of the id.", is_nullable=True),
+)
+CUSTOMER = (
+    PROVIDER,
+    Field("customer_id", "Customer id", help="The provider's id.", is_required=True),
+    TenantName("tenant_id", "Tenant", help="Its name, slug or id.", is_required=True),
+)
+FILTERS = (
+    Filter("provider", "Provider", NAMES),
+    Filter("customer_id", "Customer id"),
+    Filter("tenant_id", "Tenant", kind="row", types="tenant"),
+)
+DONE = "The price was saved. A job changes its subscriptions."
+
+
+@page("/billing")
+def show_billing() -> Shown:
+    """Show the providers, the events that wait for a tenant, and what prices give."""
+    if not current_session().is_platform:
+        raise Forbidden
+    return render(
+        "billing",
+        "Billing",
+        providers=api.get(f"{PATH}/providers").data,
+        waiting=api.get(f"{CUSTOMERS}/waiting").data,
+        prices=api.get_all(PRICES),
+    )
+
+
+@form_page("/billing/<provider>/compare")
+def compare_billing(provider: str) -> Shown:
+    form = Form(
+        "Compare now",
+        intro="All subscriptions are compared with the provider's, and what differs is repaired.",
+        back=_home(),
+    )
+    path = f"{PATH}/providers/{quote(provider, safe='')}/reconcile"
+    return form.send("POST", path, done="The comparison has begun.")
+
+
+@form_page("/billing/prices/new")
+def create_price() -> Shown:
+    form = Form("New price", (*NAMED, *GIVEN), template="price_form", back=_home())
+    form.values = {"sort_order": 0}
+    return form.send("PUT", PRICES, has_dry_run=True, done=DONE)
+
+
+@form_page("/billing/prices/<uuid:price_id>/edit")
+def edit_price(price_id: UUID) -> Shown:
+    price = _price(price_id)
+    title = f"Edit the price {price['price_id'] or price['lookup_key']}"
+    form = Form(title, GIVEN, values=price, template="price_form", back=_home())
+    named = {one.name: price[one.name] for one in NAMED}
+    undo = f"prices/{price_id}/edit"
+    return form.send(
+        "PUT", PRICES, body=lambda values: named | values, has_dry_run=True, done=DONE, undo=undo
+    )
+
+
+@form_page("/billing/prices/<uuid:price_id>/delete")
+def delete_price(price_id: UUID) -> Shown:
+    form = Form(
+        "Delete the price",
+        intro="Its subscriptions get the plan that they have without it: that of another price, or"
+        " the one that is named as the price.",
+        values=_price(price_id),
+        is_dangerous=True,
+        back=_home(),
+        undone_by=(*NAMED, *GIVEN),
+    )
+    path, done = f"{PRICES}/{price_id}", "The price was deleted."
+    return form.send("DELETE", path, done=done, undo="prices/new")
+
+
+@page("/billing/customers")
+def list_billing_customers() -> Shown:
+    listing = list_rows(CUSTOMERS, FILTERS, include="tenant")
+    columns = "provider customer_id tenant.name is_manual created_at"
+    return show_list("billing_customers", "Customers at providers", listing, columns)
+
+
+@form_page("/billing/customers/new")
+def create_billing_customer() -> Shown:
+    values = {one.name: request.args.get(one.name) for one in CUSTOMER}
+    form = Form(
+        "Choose the tenant of a customer",
+        CUSTOMER,
+        values=values,
+        intro="Its waiting events are applied at once. It counts where the provider's metadata names"
+        " no tenant; known subscriptions stay with theirs.",
+        back=_home() if request.args else "",
+    )
+    typed = (request.form.get(one.name, "").strip() for one in CUSTOMER[:2])
+    path = "/".join((CUSTOMERS, *(quote(text, safe="") for text in typed)))
+    body = lambda given: {"tenant_id": given["tenant_id"]}  # noqa: E731
+    return form.send("PUT", path, body=body, done="The customer has its tenant.")
+
+
+@form_page("/billing/customers/<provider>/<customer_id>/delete")
+def delete_billing_customer(provider: str, customer_id: str) -> Shown:
+    form = Form(
+        f"Forget the tenant of {customer_id}",
+        intro="New subscriptions of this customer wait for a tenant. Known ones stay.",
+        is_dangerous=True,
+        back=url_for("console.list_billing_customers"),
+    )
+    path = "/".join((CUSTOMERS, quote(provider, safe=""), quote(customer_id, safe="")))
+    return form.send("DELETE", path, done="The customer has no tenant any more.")
+
+
+def _price(price_id: UUID) -> Json:
+    """A price; raises NotFound."""
+    for price in api.get_all(PRICES):
+        if price["id"] == str(price_id):
+            return price
+    raise NotFound
+
+
+def _home() -> str:
+    return url_for("console.show_billing")
