@@ -31,8 +31,12 @@ READ = 3
 CHANGE = 6
 RECEIPT = 3
 
-# One for each check, and for each number.
-SEVERAL_STATEMENTS = {"GET /v1/operations/findings", "GET /v1/operations/work"}
+# One for each check, for each number, and for what is known of each billing provider.
+SEVERAL_STATEMENTS = {
+    "GET /v1/billing/providers",
+    "GET /v1/operations/findings",
+    "GET /v1/operations/work",
+}
 
 CREDENTIALS = ["owner", "tenant's key", "platform token", "platform key"]
 
