@@ -44,6 +44,7 @@ SECRETS = {name: "user:password" if name == "chargebee" else SECRET for name in 
 POSTERS = 4
 LATE = 40  # events that are held back, of which any one is sent next
 TWICE = 0.1  # the share of events that are sent twice
+KILLS = 40  # events for which a process is killed once, at least
 LEASE = 5  # seconds after which an event that a killed reader had is read again
 PATIENCE = 600  # seconds that the rest may take
 UNFINISHED = "SELECT count(*) AS number FROM webhook_events WHERE status = 'pending'"
@@ -100,6 +101,8 @@ def prove(
             _send(
                 found.app, accounts, events, report, Redis.from_url(found.environment["REDIS_URL"])
             )
+            while report.kills.total() < events / KILLS:
+                time.sleep(0.1)
             killing.clear()
             if not sweeping:
                 with found.app.app_context():
