@@ -155,7 +155,7 @@ def update_subscription(
         get_subscription(subscription_id)  # an unknown one is 404, not 403
         raise ProviderField
     subscription, (has_preset,) = queries.lock_with(Subscription, subscription_id, HAS_PRESET)
-    if not force and not MANAGED_FIELDS.isdisjoint(values):
+    if not force and (source_timestamp or MANAGED_FIELDS & values.keys()):
         _check_not_managed(subscription)
     queries.check_precondition(subscription)
     has_plan = has_preset or is_ended(subscription) or subscription.plan_name == default_plan()
