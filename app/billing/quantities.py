@@ -26,6 +26,14 @@ FIND_OURS = Statement(
     "SELECT id, flag_key, flag_value FROM feature_overrides"
     " WHERE tenant_id = :tenant_id AND reason = :reason",
 )
+# The newest other subscription of the tenant that has set the limit: its quantity applies again.
+FIND_OTHER = Statement(
+    "subscriptions.find_other_with_limit",
+    "SELECT concat(bp_provider, ' ', bp_subscription_id) AS reason,"
+    " CAST(limits ->> :flag_key AS bigint) AS flag_value FROM subscriptions"
+    " WHERE tenant_id = :tenant_id AND id <> :id AND status_class <> 'ended'"
+    " AND limits ->> :flag_key IS NOT NULL ORDER BY start_date DESC, id DESC LIMIT 1",
+)
 
 
 def follow(subscription: Subscription, wanted: Mapping[str, int] | None, *, actor: Actor) -> None:
@@ -40,7 +48,13 @@ def follow(subscription: Subscription, wanted: Mapping[str, int] | None, *, acto
     removed = known.keys() - wanted
     for one in FIND_OURS.all(tenant_id=tenant_id, reason=reason) if removed else ():
         if one.flag_key in removed and one.flag_value == known[one.flag_key]:
-            overrides.delete_override(one.id, actor=actor)
+            place = {"tenant_id": tenant_id, "flag_key": one.flag_key}
+            other = FIND_OTHER.first(**place, id=subscription.id)
+            if other is None:
+                overrides.delete_override(one.id, actor=actor)
+            else:
+                values = other._asdict()
+                overrides.update_override(one.id, values, is_superadmin=True, actor=actor)
     preset = find_preset(overrides.LOCK_PLAN_NAME.scalar(tenant_id=tenant_id)) if wanted else None
     possible = wanted.keys() & limits_of(preset)
     found = {key: known[key] for key in possible & known.keys()}
