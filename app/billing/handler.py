@@ -18,6 +18,7 @@ from app.inbox.providers import Receiver
 from app.inbox.providers.payloads import Document, Unreadable, Unwanted, parse_object
 from app.inbox.providers.provider import Provider
 
+WAITS_FOR = "waits for its tenant: "
 STATUSES = {Outcome.APPLIED: Status.SUCCEEDED, Outcome.WAITING: Status.WAITING_TENANT}
 OWN = "reconcile"
 """The type of events that a comparison stores, and the member that has the subscription it read."""
@@ -101,7 +102,10 @@ def apply_event(
             tenant=told.tenant,
             force=event.replays > 0 and not is_read,
         )
-    return STATUSES.get(outcome, Status.IGNORED), outcome.value
+    detail = outcome.value
+    if outcome is Outcome.WAITING and reading.customer and reading.customer.tenant:
+        detail = WAITS_FOR + reading.customer.tenant  # not in the event; the job looks for it
+    return STATUSES.get(outcome, Status.IGNORED), detail
 
 
 def wrong_mode(told: BillingEvent | Snapshot) -> str | None:

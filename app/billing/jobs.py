@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from sqlalchemy import select
 
 from app.billing import mirror, reconcile
 from app.billing.api import ReadFailed
-from app.billing.handler import told_by
+from app.billing.handler import WAITS_FOR, told_by
 from app.billing.health import comparisons, has_api_key
 from app.billing.providers import PROVIDERS
 from app.config import current_config
@@ -24,7 +25,7 @@ from app.core.jobs.queues import Queue, job, logged_errors
 from app.inbox import service as inbox
 from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.plans.models import PlanPrice
-from app.plans.prices import find_changed
+from app.plans.prices import FIRST, find_changed
 
 log = logging.getLogger(__name__)
 
@@ -42,31 +43,33 @@ TAKE_WAITING = Statement(
     "UPDATE webhook_events SET updated_at = now() WHERE id IN ("
     "  SELECT id FROM webhook_events WHERE status = 'waiting_tenant' AND body IS NOT NULL"
     "  ORDER BY updated_at LIMIT :limit FOR UPDATE SKIP LOCKED)"
-    " RETURNING id, source, body",
+    " RETURNING id, source, body, detail",
     prepare=False,
 )
 
 
-@job(queue=Queue.MAINTENANCE, every=60)
+@job(queue=Queue.MAINTENANCE, timeout=3600, every=60)
 def follow_prices() -> None:
-    """Apply changed prices to the next subscriptions that have them, each in its own transaction.
+    """Apply changed prices to the subscriptions that have them, each in its own transaction.
 
     A price stays pending until all its subscriptions have followed.
     """
     with tenancy.platform_transaction():
         pending = FIND_PENDING.all()
     for price in pending:
-        with tenancy.platform_transaction():
-            left = {one.id for one in find_changed(price, limit=BATCH)}
-        is_last = len(left) < BATCH
-        for subscription_id in list(left):
-            with logged_errors("price_not_followed", subscription_id=str(subscription_id)):
-                retries.run(partial(_follow, subscription_id))
-                left.remove(subscription_id)
-        if is_last and not left:
+        left: set[UUID] = set()
+        after: UUID | None = FIRST
+        while after is not None:
+            with tenancy.platform_transaction():
+                page = [one.id for one in find_changed(price, limit=BATCH, after=after)]
+            left.update(page)
+            for subscription_id in page:
+                with logged_errors("price_not_followed", subscription_id=str(subscription_id)):
+                    retries.run(partial(_follow, subscription_id))
+                    left.remove(subscription_id)
+            after = page[-1] if len(page) == BATCH else None
+        if not left:
             retries.run(partial(_settle, price))
-        elif len(left) < BATCH and not is_last:
-            follow_prices.push()
 
 
 @job(queue=Queue.WEBHOOKS, every=60)
@@ -131,6 +134,8 @@ def _settle(price: PlanPrice) -> None:
 def _has_tenant(event: Any) -> bool:
     """Whether the event can be applied now; one that cannot be read any more, too."""
     try:
-        return mirror.has_tenant(event.source, told_by(PROVIDERS[event.source], event.body))
+        found = told_by(PROVIDERS[event.source], event.body)
+        tenant = found.tenant or event.detail.removeprefix(WAITS_FOR)
+        return mirror.has_tenant(event.source, replace(found, tenant=tenant))
     except (Unreadable, Unwanted, KeyError):
         return True

@@ -6,7 +6,8 @@ what was read earlier, and over payloads. Of payloads, the provider's time decid
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from app.billing import customers, quantities
 from app.billing.snapshots import BillingEvent, Customer, Snapshot
 from app.config import current_config
 from app.core.actors import SYSTEM_BILLING, Actor
+from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.statements import Statement
 from app.core.json_text import dumps_text
@@ -35,6 +37,8 @@ UNSAID = {
     "per_cycle_billing_amount": 0,
 }
 """What a new subscription has where its provider does not say it."""
+AHEAD = timedelta(days=1)
+"""A payload's time counts up to so much after ours: one of a wrong clock would hide later ones."""
 LATER = ("pending", "unknown", "live", "past_due", "paused", "ended")
 """Of two payloads of the same time, the one whose class comes later here counts."""
 DIFFERENCES = {
@@ -103,15 +107,13 @@ def apply(
     """
     if snapshot.is_live not in (None, current_config().billing_livemode):
         return Outcome.LIVE_MODE if snapshot.is_live else Outcome.TEST_MODE
-    key = {"provider": provider, "subscription_id": snapshot.subscription_id}
-    LOCK.execute(**key)
-    known = LOCK_KNOWN.all(**key)
-    row = known[0] if known and (known[0].bp_provider or len(known) == 1) else None
+    LOCK.execute(provider=provider, subscription_id=snapshot.subscription_id)
+    row, known = _known(provider, snapshot.subscription_id)
     tenant_id = find_tenant(provider, snapshot, tenant) if row is None else row.tenant_id
     if tenant_id is None:
         return Outcome.WAITING
     row = row or next((one for one in known if one.tenant_id == tenant_id), None)
-    moment = at if is_read else snapshot.changed_at or at
+    moment = at if is_read else min(snapshot.changed_at or at, utcnow() + AHEAD)
     if row is not None and not force and _is_stale(row, snapshot, moment, is_read=is_read):
         return Outcome.STALE
     values, limits = _values(provider, snapshot, moment, row)
@@ -136,7 +138,7 @@ def needs_customer(provider: str, snapshot: Snapshot, tenant: str) -> bool:
     """Whether the metadata of the customer at the provider may decide the tenant."""
     if not snapshot.customer_id or _named_tenant(snapshot.tenant, tenant) is not None:
         return False
-    return not LOCK_KNOWN.all(provider=provider, subscription_id=snapshot.subscription_id)
+    return _known(provider, snapshot.subscription_id)[0] is None
 
 
 def note_customer(provider: str, customer: Customer) -> Outcome:
@@ -152,7 +154,7 @@ def has_tenant(provider: str, event: BillingEvent) -> bool:
     """Whether a tenant is known for an event."""
     if event.customer is not None:
         return _named_tenant(event.customer.tenant) is not None
-    if LOCK_KNOWN.all(provider=provider, subscription_id=event.subscription_id):
+    if _known(provider, event.subscription_id)[0] is not None:
         return True
     snapshot = event.snapshot
     return snapshot is not None and find_tenant(provider, snapshot, event.tenant) is not None
@@ -212,6 +214,14 @@ def find_tenant(provider: str, snapshot: Snapshot, tenant: str = "") -> UUID | N
     if len(of_customer) == 1:
         return of_customer[0]
     return None if customer is None else customer.tenant_id
+
+
+def _known(
+    provider: str, subscription_id: str | None
+) -> tuple[Subscription | None, Sequence[Subscription]]:
+    """The subscription, if it is certain which it is; and all that it may be."""
+    known = LOCK_KNOWN.all(provider=provider, subscription_id=subscription_id)
+    return known[0] if known and (known[0].bp_provider or len(known) == 1) else None, known
 
 
 def _named_tenant(*names: str) -> UUID | None:

@@ -30,6 +30,7 @@ from app.plans.models import PlanPreset, PlanPrice
 from app.plans.presets import find_preset
 
 FOLLOW_PRICES = "app.billing.jobs.follow_prices"
+FIRST = UUID(int=0)
 SHOWN = 100  # subscriptions that change
 KEY = ("provider", "price_id", "lookup_key")
 FIELDS = (*KEY, "plan_name", "limit_key", "sort_order")
@@ -52,7 +53,7 @@ FIND_CHANGED = Statement(
     SELECT s.id, s.tenant_id, s.bp_subscription_id, s.plan_name, f.plan_name AS next_plan_name,
         count(*) OVER () AS subscriptions
     FROM subscriptions s CROSS JOIN LATERAL plan_of_items(s.bp_provider, s.items) f
-    WHERE s.bp_provider = :provider AND s.status_class <> 'ended'
+    WHERE s.bp_provider = :provider AND s.status_class <> 'ended' AND s.id > :after
         AND EXISTS (SELECT FROM json_array_elements(s.items) i
             WHERE i ->> 'price' = :price_id OR i ->> 'lookup_key' = :lookup_key)
         AND (f.plan_name <> s.plan_name OR CAST(f.limits AS jsonb) <> CAST(s.limits AS jsonb))
@@ -72,9 +73,10 @@ def list_prices(paging: Paging = FIRST_PAGE, *, provider: str | None = None) -> 
     return paginate(PlanPrice, paging, equal={**named, "is_deleted": False})
 
 
-def find_changed(price: PlanPrice, *, limit: int) -> Sequence[Any]:
+def find_changed(price: PlanPrice, *, limit: int, after: UUID = FIRST) -> Sequence[Any]:
     """The first subscriptions that have the price, and by their items another plan or limits."""
-    return FIND_CHANGED.all(**{name: getattr(price, name) for name in KEY}, limit=limit)
+    key = {name: getattr(price, name) for name in KEY}
+    return FIND_CHANGED.all(**key, limit=limit, after=after)
 
 
 def set_price(
