@@ -60,8 +60,7 @@ def set_tenant(
         reason = "there is no such tenant"
         raise Invalid(value_error(["body", "tenant_id"], reason, str(tenant_id)))
     known = find(provider, customer_id)
-    if known is not None:
-        queries.check_precondition(known)
+    queries.check_precondition(known)
     values = {"tenant_id": tenant_id, "is_manual": is_manual}
     change = Change({}, values) if known is None else queries.difference(known, values)
     if known is not None and change is None:

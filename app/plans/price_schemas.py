@@ -56,7 +56,7 @@ class ChangedSubscriptionSchema(Documented):
 
     id = Uuid(required=True)
     tenant_id = Uuid(required=True)
-    bp_subscription_id = Str(required=True)
+    bp_subscription_id = Str(required=True, description="The provider's id of the subscription.")
     plan_name = Str(required=True, description="The plan that it has.")
     next_plan_name = Str(required=True, description="The plan that it gets.")
 

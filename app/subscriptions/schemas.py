@@ -280,7 +280,11 @@ IS_MANAGED = Include(
     Bool(description="Whether the provider's events are received, which then alone change it."),
     lambda rows: [is_managed(row.bp_provider) for row in rows],
 )
-BILLING = Include("billing", Nested(BillingSchema), lambda rows: rows)
+BILLING = Include(
+    "billing",
+    Nested(BillingSchema, description="What its billing provider says beside the fields."),
+    lambda rows: rows,
+)
 ITEMS = own_column(
     "items", Items(Nested(SubscriptionItemSchema), description="Empty without a `bp_provider`.")
 )

@@ -25,6 +25,8 @@ from tests.scim.directory import create_connection
 
 NAMES = {
     "api-keys revoke": "Revoke an API key: billing \N{GREEK SMALL LETTER ALPHA} of acme?",
+    "billing customers delete": "cus_1",
+    "billing prices delete": "Delete a price: ",
     "custom-fields delete": "team of acme?",
     "emails lift": "suppression list: ada@acme.example?",
     "flags delete-override": "beta of acme?",
@@ -38,7 +40,8 @@ NAMES = {
     "users erase": "ada@acme.example, known in 1 tenant(s)",
     "webhook-endpoints delete": "https://hooks.example.com/",
 }
-UNNAMED = {"emails lift"}  # asks before it looks
+UNNAMED = {"emails lift", "billing customers delete", "billing prices delete"}
+"""These ask before they look."""
 
 
 @pytest.fixture
@@ -61,6 +64,8 @@ def rows(app):
     )
     return {
         "api-keys revoke": row(ApiKey).id,
+        "billing customers delete": ("stripe", "cus_1"),
+        "billing prices delete": uuid.uuid4(),
         "custom-fields delete": create_field(tenant, field_key="team").id,
         "emails lift": "ada@acme.example",
         "flags delete-override": create_override(tenant, preset, "beta", True).id,
@@ -95,7 +100,8 @@ REQUIRED = {"tenants suspend": ("--reason", "Unpaid")}
 
 
 def invoke(app, words, named, **options):
-    args = [*words.split(), str(named), *REQUIRED.get(words, ())]
+    names = named if isinstance(named, tuple) else (str(named),)
+    args = [*words.split(), *names, *REQUIRED.get(words, ())]
     return app.test_cli_runner().invoke(args=args, **options)
 
 

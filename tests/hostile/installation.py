@@ -46,6 +46,7 @@ SETTINGS = {
     "RATELIMIT_FAILED_AUTH": "1000000/minute",
     "IDP_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
     "EMAIL_WEBHOOK_SECRETS": f"standard_webhooks:{SECRET}",
+    "WEBHOOK_SECRETS_STRIPE": SECRET,
 }
 
 

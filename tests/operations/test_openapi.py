@@ -32,6 +32,7 @@ VERBS = {
 OTHER_VERBS = {
     ("get", "/v1/search"),  # it finds
     ("put", "/v1/usage/{feature}"),
+    ("put", "/v1/billing/prices"),
     ("delete", "/v1/api-keys/{key_id}"),  # a revoked key stays in the list
     ("delete", "/v1/tenants/{tenant_id}"),  # these two ask for what happens later
     ("delete", "/v1/users/{user_id}"),

@@ -93,10 +93,13 @@ def lock_with(
     return (found[0], found[1:]) if columns else (found, ())
 
 
-def check_precondition(row: Any) -> None:
-    """Raise PreconditionFailed if the request has an ``If-Match`` without this row's version."""
+def check_precondition(row: Any | None) -> None:
+    """Raise PreconditionFailed if the request has an ``If-Match`` without this row's version.
+
+    No version matches a row that is missing.
+    """
     tags = current_transaction().precondition
-    if tags is not None and not tags.contains(str(row.version)):
+    if tags is not None and (row is None or not tags.contains(str(row.version))):
         raise PreconditionFailed
 
 

@@ -39,7 +39,8 @@ def read_row(
 def question_about(operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """The question whether to go on, with the name of the row."""
     known = [str(row[name]) for name in LABELS if row.get(name) is not None]
-    label, of = (known or [str(values[name]) for name in operation.names_in("path")])[0], ""
+    path = " ".join(str(values[name]) for name in operation.names_in("path"))
+    label, of = known[0] if known else path, ""
     tenant = row.get("tenant")
     if isinstance(tenant, dict) and tenant["slug"] != label:
         of = f" of {tenant['slug']}"

@@ -46,6 +46,11 @@ STATEMENTS = "a statement changes the rows, and depends on no row's content"
 PUSHES = "it queues a job for each item, and a push that fails is logged (tested below)"
 ONE_ITEM = "a run works on one item; the periodic job queues those that have waited longest"
 WITHOUT_ITEMS = {
+    "app.billing.jobs.apply_waiting_events": STATEMENTS,
+    "app.billing.jobs.compare": ONE_ITEM,
+    "app.billing.jobs.compare_with_providers": PUSHES,
+    "app.billing.jobs.follow_prices": "tests/billing: one that fails is left, and tried again",
+    "billing": "tests/billing/test_reader.py: one that fails does not stop the others",
     "app.custom_fields.jobs.resume_search_indexes": PUSHES,
     "app.custom_fields.jobs.sync_search_index": ONE_ITEM,
     "app.events.jobs.remove_old_events": STATEMENTS,
