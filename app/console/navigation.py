@@ -28,12 +28,12 @@ PLATFORM = (
     ("list_subscriptions", "Subscriptions", Permission.BILLING_READ),
     ("list_plans", "Plans", Permission.FLAGS_READ),
     ("show_billing", "Billing", Permission.SUPERADMIN),
-    ("list_audit", "Audit", Permission.AUDIT_READ),
-    ("list_api_keys", "API keys", Permission.API_KEYS_READ),
     ("list_webhooks", "Webhooks in", Permission.WEBHOOKS_READ),
     ("list_endpoints", "Events out", Permission.EVENTS_READ),
     ("list_suppressions", "Suppressions", Permission.WEBHOOKS_READ),
     ("list_imports", "Imports", Permission.SUPERADMIN),
+    ("list_api_keys", "API keys", Permission.API_KEYS_READ),
+    ("list_audit", "Audit", Permission.AUDIT_READ),
     ("show_operations", "Operations", Permission.SUPERADMIN),
 )
 # The pages of one tenant.

@@ -36,11 +36,17 @@
 
   const results = () => [...palette.querySelectorAll("li:not([hidden]) > a")];
 
+  // Before anything is typed, the first of each group, eight in all.
   function suggest() {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const item of palette.querySelectorAll(".offered li")) {
       const known = item.querySelector(".title").textContent.toLowerCase().split(/\W+/);
       item.hidden = !words.every((word) => known.some((each) => each.startsWith(word)));
+    }
+    let left = words.length ? Infinity : 8;
+    for (const group of palette.querySelectorAll(".offered")) {
+      const most = words.length ? Infinity : 5;
+      group.querySelectorAll("li:not([hidden])").forEach((item, place) => { item.hidden = place >= most || left-- <= 0; });
     }
     results().forEach((link, place) => link.classList.toggle("first", place === 0 && words.length > 0));
     const [first] = results();
@@ -157,6 +163,7 @@
         for (const cell of row.cells) {
           cell.dataset.label = heads[cell.cellIndex].textContent.trim();
           cell.classList.toggle("blank", !cell.textContent.trim());
+          for (const code of cell.querySelectorAll("code:not([title])")) code.title = code.textContent;
         }
       }
       const isSorted = table.tBodies[0].rows.length < 2 || table.querySelector(".order, .sort");
@@ -166,6 +173,20 @@
       }
       table.querySelectorAll("th[aria-sort]:has(.sort)").forEach(sortRows);
     }
+  }
+
+  // What is selected in a list is counted.
+  const bulk = document.getElementById("bulk");
+
+  function countSelected() {
+    const count = [...bulk.elements].filter((each) => each.checked).length;
+    bulk.querySelector("[role=status]").textContent = count ? `${count} selected` : "";
+  }
+
+  if (bulk) {
+    document.addEventListener("change", countSelected);
+    bulk.addEventListener("reset", () => setTimeout(countSelected));
+    countSelected();
   }
 
   // Moments are typed in the reader's zone and sent in UTC.
