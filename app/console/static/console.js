@@ -143,7 +143,7 @@
     sortRows(head);
   }
 
-  // On a phone the heads are hidden, so a menu has their orders.
+  // On a narrow screen the heads are hidden, so a menu has their orders.
   function addSortMenu(table, heads) {
     const label = Object.assign(document.createElement("label"), { className: "sort-menu", textContent: "Sort by" });
     const menu = document.createElement("select");
