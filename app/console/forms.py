@@ -124,9 +124,10 @@ class Lines(Field):
 class Form:
     """A form and its state. ``row`` is the API's path of what it is about, and changes."""
 
-    title: str
+    title: str  # {} is the place of the name
     fields: Sequence[Field] = ()
     row: str = ""
+    name: Callable[[], str] | None = None  # of what the form is about, where it is shown
     values: Values = field(default_factory=dict)  # they take precedence over those of the row
     version: str = ""  # the ETag of what is shown
     submit: str = ""  # by default Save, or without fields the title's first word
@@ -214,6 +215,8 @@ class Form:
 
     def page(self, status: int = 200) -> Shown:
         self._show_row()
+        if self.name:
+            self.title = self.title.replace("{}", self.name())
         if request.method != "POST":
             for one in (*self.fields, *self.undone_by):
                 self.before |= one.inputs(one.shown(self.values.get(one.name)))

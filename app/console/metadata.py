@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from app.console import api
@@ -40,7 +40,9 @@ class BooleanField(Field):
         return {True: "true", False: "false"}.get(value, "")
 
 
-def metadata_form(tenant_id: UUID, entity_type: str, found: Answer) -> Form:
+def metadata_form(
+    tenant_id: UUID, entity_type: str, found: Answer, name: Callable[[], str]
+) -> Form:
     """The form of the metadata of a row, with an input for each custom field in their order."""
     schema = api.get(PATH, tenant_id=tenant_id, entity_type=entity_type).data
     fields = [
@@ -48,8 +50,9 @@ def metadata_form(tenant_id: UUID, entity_type: str, found: Answer) -> Form:
         for key, described in schema["properties"].items()
     ]
     return Form(
-        "Edit the metadata",
+        "Edit the metadata of {}",
         fields,
+        name=name,
         values=found.data["meta_data"],
         version=found.etag,
         intro="" if fields else f"This tenant has no custom fields of the type {entity_type}.",

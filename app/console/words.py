@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -50,6 +50,24 @@ SYSTEMS = {
 NO_DIGITS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 THREE_DIGITS = "BHD IQD JOD KWD LYD OMR TND"
 WHOLE_ROWS = ("created", "deleted", "added")
+SAID_BY_VERB = (
+    "delivery_resent",
+    "replayed",
+    "activated",
+    "deactivated",
+    "recovered",
+    "tested",
+    "exported",
+    "revoked",
+    "archived",
+    "restored",
+)
+SHORTER = {
+    "Of the subscriptions that have not ended, it has the latest start date and id.": (
+        "The newest subscription decides."
+    ),
+}
+"""Sentences of the API, as a page says them."""
 
 
 def moment(text: str | None, *, empty: str = "–", lead: str = "") -> Markup:
@@ -93,8 +111,13 @@ def relative(when: datetime, now: datetime) -> str:
 
 
 def span(begin: str, end: str) -> str:
-    """The hours, minutes and seconds between two times, such as ``0:00:12``."""
-    return str(datetime.fromisoformat(end) - datetime.fromisoformat(begin)).partition(".")[0]
+    """The time between two times, such as ``12 seconds`` or ``1:02:03``."""
+    passed = datetime.fromisoformat(end) - datetime.fromisoformat(begin)
+    if passed < timedelta(seconds=2):
+        return "1 second" if passed >= timedelta(seconds=1) else "less than a second"
+    if passed < timedelta(minutes=1):
+        return f"{passed.seconds} seconds"
+    return str(passed).partition(".")[0]
 
 
 def pretty(value: Json) -> str:
@@ -150,7 +173,8 @@ def sentence(event: Json, *, with_actor: bool = True) -> Markup:
     if event["target_type"] == "limit":
         name = event["target_id"]
     said = _special(event["action"], name, before, after) or _general(event, name)
-    has_actor = with_actor and event["target_type"] != "limit"  # a limit is reached by use
+    is_told = event["target_type"] == "limit" or event["action"] == "trial.ending"  # nobody did it
+    has_actor = with_actor and not is_told
     return Markup("{} {}").format(who(event), said) if has_actor else Markup("{}").format(said)
 
 
@@ -158,6 +182,8 @@ def _special(
     action: str, name: str, before: Mapping[str, Json], after: Mapping[str, Json]
 ) -> Markup | str:
     """The sentence of an action that people ask about; empty for every other action."""
+    if action.startswith("override."):  # its row is gone once it has ended
+        name = name or {**before, **after}.get("flag_key") or "a flag"
     match action:
         case "override.created" | "override.updated" if "flag_value" in after:
             return Markup("{} {} to {}{}").format(
@@ -180,7 +206,7 @@ def _special(
         case "trial.ending" | "trial.ended":
             ending = {**before, **after}.get("plan_name", "")
             is_over = action == "trial.ended"
-            return f"ended the assigned plan {ending}" if is_over else f"told that {ending} ends"
+            return f"ended the assigned plan {ending}" if is_over else f"{ending} ends soon"
         case "tenant.plan_changed":
             return f"changed the plan from {before['plan_name']} to {after['plan_name']}"
         case "membership.role_changed" | "membership.updated" if "role" in before:
@@ -210,7 +236,11 @@ def _general(event: Json, name: str) -> str:
     kind, _, done = event["action"].partition(".")
     noun = NOUNS.get(kind, f"the {kind.replace('_', ' ')}")
     verb = VERBS.get(done, done.replace("_", " "))
-    fields = "" if done in WHOLE_ROWS else ", ".join(each for each, _, _ in differences(event)[:3])
+    fields = (
+        ""
+        if done in (*WHOLE_ROWS, *SAID_BY_VERB)
+        else ", ".join(each for each, _, _ in differences(event)[:3])
+    )
     return f"{verb} {noun} {name}".rstrip() + (f" ({fields.replace('_', ' ')})" if fields else "")
 
 

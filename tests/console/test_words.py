@@ -93,8 +93,17 @@ def event(action, before=None, after=None, **more):
         ),
         (
             event("api_key.revoked", {"revoked_at": None}, {"revoked_at": "x"}),
-            "ops (platform) revoked the API key (revoked at)",
+            "ops (platform) revoked the API key",
         ),
+        (
+            event("override.deleted", {"flag_key": "theme", "flag_value": "rich"}),
+            "ops (platform) ended the override of theme",
+        ),
+        (
+            event("override.created", {}, {"flag_key": "support", "flag_value": "phone"}),
+            "ops (platform) set support to phone",
+        ),
+        (event("trial.ending", {}, {"plan_name": "growth"}), "growth ends soon"),
     ],
 )
 def test_changes_are_sentences(change, said):

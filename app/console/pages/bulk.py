@@ -13,8 +13,9 @@ from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, render
 from app.console.forms import Form
+from app.console.pages.common import person_name
 from app.console.pages.members import PATH as MEMBERS
-from app.console.pages.members import ROLE, person_name
+from app.console.pages.members import ROLE
 from app.console.pages.tenants import PATH as TENANTS
 from app.console.pages.tenants import SUSPENSION_REASON
 from app.core.json_text import Json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from flask import redirect, request, url_for
@@ -85,15 +86,17 @@ def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    form = Form("Edit the custom field", CHANGEABLE, row=f"{PATH}/{field_id}")
+    name = partial(_name, field_id)
+    form = Form("Edit the custom field {}", CHANGEABLE, row=f"{PATH}/{field_id}", name=name)
     return form.send("PATCH", done="The custom field was changed.", changed_only=True)
 
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/archive")
 def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
-        "Archive the custom field",
+        "Archive the custom field {}",
         row=f"{PATH}/{field_id}",
+        name=partial(_name, field_id),
         intro="Its values are not checked or searched any more. They remain stored.",
         is_dangerous=True,
     )
@@ -103,8 +106,9 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore")
 def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
-        "Restore the custom field",
+        "Restore the custom field {}",
         row=f"{PATH}/{field_id}",
+        name=partial(_name, field_id),
         intro="New values are checked again. Where the field is searchable, its index is built.",
     )
     done = "The custom field is active again."
@@ -115,8 +119,9 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
 def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
     path = f"{PATH}/{field_id}"
     form = Form(
-        "Delete the custom field",
+        "Delete the custom field {}",
         row=path,
+        name=partial(_name, field_id),
         intro="Its definition and its index are deleted. The values remain in meta_data, without"
         " a label. This cannot be undone.",
         confirmation=api.get_once(path).data["field_key"],
@@ -150,6 +155,11 @@ def order_fields(tenant_id: UUID) -> Shown:
     told = f"{field['label']} is number {place + 1} of {len(ids)} now."
     next_id = "".join(sorted_ids[sorted_ids.index(field_id) + 1 :][:1])
     return set_notice(shown, Notice(told, request.path, {"move": [f"{field_id} {next_id}"]}))
+
+
+def _name(field_id: UUID) -> str:
+    label: str = api.get_once(f"{PATH}/{field_id}").data["label"]
+    return label
 
 
 def _place(field: Json) -> tuple[Json, ...]:

@@ -11,7 +11,7 @@ from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.config import current_config
-from app.console import api
+from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import bars, meter
@@ -146,7 +146,7 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
     form = Form(
         f"End the override of {key}",
         row=path,
-        intro=f"The plan's value applies again: {json.dumps(flag['preset_value'])}.",
+        intro=f"The plan's value applies again: {words.brief(flag['preset_value'])}.",
         confirmation=partial(slug_of, tenant_id),
         undone_by=_fields(flag),
     )

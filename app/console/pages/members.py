@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from flask import request, url_for
@@ -11,8 +12,7 @@ from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form, choices
 from app.console.lists import DATES, NAME, Filter, list_rows, show_list
-from app.console.pages.common import recent_history
-from app.core.json_text import Json
+from app.console.pages.common import person_name, recent_history
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
 FILTERS = (
@@ -59,9 +59,10 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/role")
 def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
-        "Change the role",
+        "Change the role of {}",
         (ROLE,),
         row=f"{PATH}/{membership_id}",
+        name=partial(_name, membership_id),
         submit="Change the role",
     )
     return form.send("PATCH", "/role", in_query=True, done="The role was changed.", undo="role")
@@ -70,8 +71,9 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end")
 def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
-        "End the membership",
+        "End the membership of {}",
         row=f"{PATH}/{membership_id}",
+        name=partial(_name, membership_id),
         intro="The person cannot use this tenant until the membership is activated again.",
         submit="End the membership",
         is_dangerous=True,
@@ -85,8 +87,9 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate")
 def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
-        "Activate the membership",
+        "Activate the membership of {}",
         row=f"{PATH}/{membership_id}",
+        name=partial(_name, membership_id),
         intro="The person can use this tenant again, with the role that the membership has.",
     )
     query = {"is_active": True}
@@ -95,9 +98,12 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")
 def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
-    api.get(f"/v1/users/{user_id}")
+    user = api.get(f"/v1/users/{user_id}").data
     form = Form(
-        "Make the user a member", (ROLE,), values={"role": Role.MEMBER}, submit="Add the member"
+        f"Make {person_name(user)} a member",
+        (ROLE,),
+        values={"role": Role.MEMBER},
+        submit="Add the member",
     )
     return form.send(
         "POST",
@@ -111,5 +117,5 @@ def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
     )
 
 
-def person_name(user: Json) -> str:
-    return f"{user['first_name']} {user['last_name']}".strip() or user["email"]
+def _name(membership_id: UUID) -> str:
+    return person_name(api.get(f"{PATH}/{membership_id}", include="user").data["user"])

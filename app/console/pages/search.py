@@ -14,6 +14,7 @@ from app.core.json_text import Json
 
 LIMIT = 20
 SHORTEST = 2  # characters
+NAMES = ("name", "slug", "first_name", "last_name")  # what is found by them comes first
 LABELS = {
     "trials_ending": "trials that end within 7 days",
     "past_due": "past-due subscriptions",
@@ -54,6 +55,7 @@ def search() -> Shown:
             problem = " ".join(entry["msg"] for entry in answer.entries)
         else:
             found = [{**each, "url": _url(each)} for each in succeeded(answer).data]
+            found.sort(key=lambda each: each["matched"] not in NAMES)
     return render(
         "results" if is_fragment else "search",
         "Search" if query else "Home",

@@ -15,7 +15,7 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import CONFIRMATION, Field, Form, Inputs, choices, moment_field
 from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import recent_changes, slug_of
+from app.console.pages.common import name_of, recent_changes, slug_of
 from app.core.json_text import Json
 
 FILTERS = (
@@ -149,7 +149,7 @@ def edit_tenant_notes(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/metadata")
 def edit_tenant_metadata(tenant_id: UUID) -> Shown:
     path = f"{PATH}/{tenant_id}/meta_data"
-    form = metadata_form(tenant_id, "tenant", api.get(path))
+    form = metadata_form(tenant_id, "tenant", api.get(path), partial(name_of, tenant_id))
     return form.send(
         "PATCH", path, body=metadata_patches, done="The metadata was changed.", changed_only=True
     )
@@ -210,9 +210,10 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/suspend")
 def suspend_tenant(tenant_id: UUID) -> Shown:
     form = Form(
-        "Suspend the tenant",
+        "Suspend {}",
         (SUSPENSION_REASON,),
         row=f"{PATH}/{tenant_id}",
+        name=partial(name_of, tenant_id),
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
         confirmation=partial(slug_of, tenant_id),
@@ -223,8 +224,9 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/activate")
 def activate_tenant(tenant_id: UUID) -> Shown:
     form = Form(
-        "Activate the tenant",
+        "Activate {}",
         row=f"{PATH}/{tenant_id}",
+        name=partial(name_of, tenant_id),
         intro="The tenant's credentials are accepted again.",
         before={"reason": ["The activation was undone."]},
     )
@@ -235,8 +237,9 @@ def activate_tenant(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/delete")
 def delete_tenant(tenant_id: UUID) -> Shown:
     form = Form(
-        "Delete the tenant",
+        "Delete {}",
         row=f"{PATH}/{tenant_id}",
+        name=partial(name_of, tenant_id),
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
         confirmation=partial(slug_of, tenant_id),
@@ -248,8 +251,9 @@ def delete_tenant(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/restore")
 def restore_tenant(tenant_id: UUID) -> Shown:
     form = Form(
-        "Keep the tenant",
+        "Keep {}",
         row=f"{PATH}/{tenant_id}",
+        name=partial(name_of, tenant_id),
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
     )
     return form.send("POST", "/restore", done="The tenant will not be deleted.")

@@ -15,7 +15,7 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.forms import Field, Form
 from app.console.lists import DATES, NAME, STATE, Filter, list_rows, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import recent_history
+from app.console.pages.common import person_name, recent_history
 from app.core.json_text import Json
 
 FILTERS = (NAME, STATE, Filter("email", "E-mail address", is_rare=True), *DATES)
@@ -54,7 +54,7 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
     memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
     return render(
         "user",
-        f"{user['first_name']} {user['last_name']}".strip() or user["email"] or "User",
+        person_name(user),
         user=user,
         memberships=memberships.data if memberships else [],
         meta_data=metadata_facts(tenant_id, "user", user["meta_data"]),
@@ -65,7 +65,8 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form("Edit the profile", PROFILE, row=f"{PATH}/{user_id}")
+    name = partial(_name, user_id)
+    form = Form("Edit the profile of {}", PROFILE, row=f"{PATH}/{user_id}", name=name)
     return form.send("PATCH", done="The profile was changed.", changed_only=True)
 
 
@@ -73,7 +74,7 @@ def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     found = api.get_once(path)
-    form = metadata_form(tenant_id, "user", found)
+    form = metadata_form(tenant_id, "user", found, partial(_name, user_id))
     return form.send(
         "PATCH",
         f"{path}/meta_data",
@@ -86,8 +87,9 @@ def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/deactivate")
 def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
-        "Deactivate the user",
+        "Deactivate {}",
         row=f"{PATH}/{user_id}",
+        name=partial(_name, user_id),
         intro="All requests of this person are refused in this tenant, and the sessions end.",
         is_dangerous=True,
     )
@@ -98,8 +100,9 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/activate")
 def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
-        "Activate the user",
+        "Activate {}",
         row=f"{PATH}/{user_id}",
+        name=partial(_name, user_id),
         intro="The person can use this tenant again, where the membership is active.",
     )
     done = "The user is active."
@@ -109,8 +112,9 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export")
 def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
-        "Export the user",
+        "Export {}",
         row=f"{PATH}/{user_id}",
+        name=partial(_name, user_id),
         intro="A file with what this tenant has about the person, table by table. The audit trail"
         " records the export.",
         submit="Download",
@@ -126,8 +130,9 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
         return api.get_once(path).data["email"] or str(user_id)
 
     form = Form(
-        "Erase the user",
+        "Erase {}",
         row=path,
+        name=partial(_name, user_id),
         intro=lambda: (
             f"The personal data of {who()} in this tenant is deleted or redacted."
             " This cannot be undone."
@@ -135,6 +140,10 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
         confirmation=who,
     )
     return form.send("DELETE", done="The user is deactivated, and is being erased.")
+
+
+def _name(user_id: UUID) -> str:
+    return person_name(api.get_once(f"{PATH}/{user_id}").data)
 
 
 def _download(user_id: UUID, answer: api.Answer) -> Response:
