@@ -211,6 +211,15 @@
     show();
   }
 
+  function addCopyButtons() {
+    for (const text of document.querySelectorAll("[data-copyable]:not(:has(+ .copy))")) {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", className: "copy", textContent: "Copy", ariaLabel: `Copy ${text.textContent}` });
+      button.dataset.copy = "";
+      text.after(button);
+    }
+  }
+
   // Where the browser gives no access to the clipboard, the text is selected.
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
@@ -281,7 +290,7 @@
     message.textContent = "This could not be loaded. Load the page again.";
   });
 
-  document.addEventListener("htmx:afterSettle", () => { showTimes(document); prepareTables(); });
+  document.addEventListener("htmx:afterSettle", () => { showTimes(document); prepareTables(); addCopyButtons(); });
 
   showTimes(document);
   prepareTables();
@@ -289,12 +298,7 @@
     const link = nav.querySelector("[aria-current]");
     if (link && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = link.offsetLeft - nav.clientWidth / 3;
   }
-  for (const text of document.querySelectorAll("[data-copyable]")) {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", className: "copy", textContent: "Copy", ariaLabel: `Copy ${text.textContent}` });
-    button.dataset.copy = "";
-    text.after(button);
-  }
+  addCopyButtons();
   document.querySelectorAll("input[type=datetime-local]").forEach(useReadersZone);
   for (const input of document.querySelectorAll("input[name=zone]")) input.value = zone;
   for (const input of document.querySelectorAll("[data-expected]")) guardConfirmation(input);
