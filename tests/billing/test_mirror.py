@@ -62,6 +62,7 @@ class TestANewSubscription:
             "trial_end": "2026-03-01T13:00:00Z",
             "current_period_end": "2026-03-31T12:00:00Z",
             "collection_is_paused": False,
+            "read_at": None,
         }
         item = {"id": "si_1", "price": "price_growth", "lookup_key": "", "quantity": 1}
         assert read["items"] == [item]
@@ -288,7 +289,7 @@ class TestDifferences:
             ({"items": (Item("si_1", "price_scale"),)}, {"price", "plan"}),
             ({"current_period_end": at(1)}, {"period"}),
             ({"cancel_at_period_end": True}, {"cancellation"}),
-            ({"amount": 1}, set()),
+            ({"amount": 1}, {"other"}),
         ],
     )
     def test_are_told_by_kind(self, app, mirror, presets, named, values, kinds):
