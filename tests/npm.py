@@ -1,5 +1,6 @@
 """Packages of npm for tests, which a lock file pins. They are installed once, into pytest's cache."""
 
+import contextlib
 import hashlib
 import shutil
 import subprocess
@@ -49,4 +50,5 @@ def _install(npm: str, source: Path, folder: Path) -> None:
         done = subprocess.run([npm, *INSTALL], cwd=fresh, capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"npm cannot install the packages: {done.stderr.strip()[-300:]}")
-        Path(fresh, "node_modules").rename(folder / "node_modules")
+        with contextlib.suppress(OSError):  # another process was faster
+            Path(fresh, "node_modules").rename(folder / "node_modules")

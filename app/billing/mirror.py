@@ -7,7 +7,7 @@ what was read earlier, and over payloads. Of payloads, the provider's time decid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -18,7 +18,6 @@ from app.billing import customers, quantities
 from app.billing.snapshots import BillingEvent, Customer, Snapshot
 from app.config import current_config
 from app.core.actors import SYSTEM_BILLING, Actor
-from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.statements import Statement
 from app.core.json_text import dumps_text
@@ -37,8 +36,6 @@ UNSAID = {
     "per_cycle_billing_amount": 0,
 }
 """What a new subscription has where its provider does not say it."""
-AHEAD = timedelta(days=1)
-"""A payload's time counts up to so much after ours: one of a wrong clock would hide later ones."""
 LATER = ("pending", "unknown", "live", "past_due", "paused", "ended")
 """Of two payloads of the same time, the one whose class comes later here counts."""
 DIFFERENCES = {
@@ -113,7 +110,7 @@ def apply(
     if tenant_id is None:
         return Outcome.WAITING
     row = row or next((one for one in known if one.tenant_id == tenant_id), None)
-    moment = at if is_read else min(snapshot.changed_at or at, utcnow() + AHEAD)
+    moment = at if is_read else snapshot.changed_at or at
     if row is not None and not force and _is_stale(row, snapshot, moment, is_read=is_read):
         return Outcome.STALE
     values, limits = _values(provider, snapshot, moment, row)

@@ -1,7 +1,5 @@
 """Attacks: bodies, orders and neighbours that must not cost a paying customer anything."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from app import create_app
@@ -9,7 +7,6 @@ from app.billing import jobs
 from app.billing import mirror as rules
 from app.billing.mirror import Outcome
 from app.billing.snapshots import BillingEvent, Item
-from app.core.clock import utcnow
 from app.extensions import db
 from app.flags.models import FeatureOverride
 from app.plans.models import PlanAssignment, PlanPrice
@@ -47,16 +44,6 @@ def seated(quantity, **values):
 
 
 class TestTime:
-    def test_of_an_event_from_the_far_future_blocks_later_ones_for_a_day_at_most(
-        self, mirror, tenant
-    ):
-        mirror.apply(snapshot(tenant=tenant.slug), at=datetime(9999, 12, 31, tzinfo=UTC))
-
-        outcome = mirror.apply(snapshot(**PAST_DUE), at=utcnow() + timedelta(days=1, minutes=1))
-
-        assert outcome is Outcome.APPLIED
-        assert stored().bp_status == "past_due"
-
     @pytest.mark.parametrize("body", [{}, {"billing_city": "Springfield"}])
     def test_of_a_client_does_not_hide_the_providers_events(
         self, environment, mirror, tenant, body

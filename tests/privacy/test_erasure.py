@@ -63,7 +63,7 @@ IMPERSONAL = {
     "webhook_deliveries": "body error status type",
     "webhook_endpoint_states": "headers old_secret secret",
     "webhook_endpoints": "description disabled_reason header_names public_key signing types url",
-    "webhook_events": "detail digest replay_key source status",
+    "webhook_events": "bp_subscription_id detail digest replay_key source status",
 }
 
 

@@ -47,6 +47,8 @@ def world(app, api):
         create_api_key(tenant)
         create_webhook_endpoint(tenant.id)
         create_connection(tenant)
+        path = f"/v1/billing/customers/stripe/{tenant.slug}"
+        api.put(path, token=platform_token(), json={"tenant_id": str(tenant.id)})
     return platform_token()
 
 
