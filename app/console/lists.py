@@ -14,7 +14,7 @@ from flask import Response, request
 
 from app.console.api import MOST_OF_A_PAGE, Refused, call, get, get_all
 from app.console.blueprint import Shown, render
-from app.console.forms import Choices
+from app.console.fields import Choices
 from app.core.csv_text import as_csv
 from app.core.json_text import Json, dumps_text
 

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from app.console import api
 from app.console.api import Answer
-from app.console.forms import Field, Form, Sent
+from app.console.fields import Field, Sent
+from app.console.forms import Form
 from app.core.json_text import Json
 
 PATH = "/v1/custom-fields/json-schema"

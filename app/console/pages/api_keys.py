@@ -10,7 +10,8 @@ from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page
-from app.console.forms import Choices, Field, Form, moment_field
+from app.console.fields import Choices, Field, moment_field
+from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import secret_page
 

@@ -11,7 +11,8 @@ from werkzeug.exceptions import Forbidden, NotFound
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, Sent
+from app.console.fields import Field, Sent
+from app.console.forms import Form
 from app.console.lists import ID, Filter, list_rows, plans, show_list
 from app.console.pages.common import PROVIDERS
 from app.core.json_text import Json

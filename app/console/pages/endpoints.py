@@ -11,7 +11,8 @@ from flask import url_for
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, Lines, choices, moment_field
+from app.console.fields import Field, Lines, choices, moment_field
+from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import are_underway, recent_history, secret_page, slug_of
 from app.core.errors import Conflict

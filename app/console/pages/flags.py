@@ -15,7 +15,8 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import bars, meter
-from app.console.forms import Field, Form, Sent, moment_field
+from app.console.fields import Field, Sent, moment_field
+from app.console.forms import Form
 from app.console.pages.common import recent_history, slug_of
 from app.core.json_text import Json
 

@@ -8,7 +8,8 @@ from flask import request
 
 from app.console import api
 from app.console.blueprint import Shown, console, form_page, page, render
-from app.console.forms import Field, Form, Sent, choices
+from app.console.fields import Field, Sent, choices
+from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
 from app.core.http.body_limits import allow_body, body_limit
 from app.core.json_text import Json

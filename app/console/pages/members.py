@@ -10,7 +10,8 @@ from flask import request, url_for
 from app.auth.permissions import TENANT, Permission, Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, choices
+from app.console.fields import Field, choices
+from app.console.forms import Form
 from app.console.lists import DATES, NAME, Filter, list_rows, show_list
 from app.console.pages.common import person_name, recent_history
 

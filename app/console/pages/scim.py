@@ -10,7 +10,8 @@ from flask import request, url_for
 from app.auth.permissions import Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, Inputs, Sent, choices
+from app.console.fields import Field, Inputs, Sent, choices
+from app.console.forms import Form
 from app.console.lists import list_rows, show_list
 from app.console.pages.common import recent_history, secret_page, slug_of
 from app.core.http.routing import own_address

@@ -9,7 +9,8 @@ from uuid import UUID
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, choices
+from app.console.fields import Field, choices
+from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import PROVIDERS, RECENT, recent_history, slug_of
 from app.core.json_text import Json

@@ -8,7 +8,8 @@ from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.console.blueprint import Shown, form_page, page
-from app.console.forms import Form, choices
+from app.console.fields import choices
+from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
 
 FILTERS = (

@@ -12,7 +12,8 @@ from app.auth.permissions import Permission
 from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import CONFIRMATION, Field, Form, Inputs, choices, moment_field
+from app.console.fields import Field, Inputs, choices, moment_field
+from app.console.forms import CONFIRMATION, Form
 from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import name_of, recent_changes, slug_of

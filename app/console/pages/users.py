@@ -12,7 +12,8 @@ from app.auth.permissions import Permission
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form
+from app.console.fields import Field
+from app.console.forms import Form
 from app.console.lists import DATES, NAME, STATE, Filter, list_rows, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.pages.common import person_name, recent_history

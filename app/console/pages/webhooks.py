@@ -8,7 +8,8 @@ from flask import url_for
 
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.forms import Field, Form, choices
+from app.console.fields import Field, choices
+from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import are_underway
 from app.core.json_text import Json
