@@ -8,7 +8,6 @@ from app.core.errors import Entry, value_error
 from app.core.http.pagination import PageQuerySchema
 from app.core.json_text import Json
 from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
-from app.core.validation.messages import refused
 from app.core.validation.schemas import RowSchema, Schema
 from app.plans.prices import SHOWN
 from app.plans.schemas import FLAG_KEY_PATTERN
@@ -81,11 +80,10 @@ class PlanPriceSetSchema(Documented):
     sort_order = Int(ge=0, le=MAX_SORT_ORDER, load_default=0)
 
     def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
-        if values["price_id"] is None and values["lookup_key"] is None:
-            yield refused("missing", ["body", "price_id"], values)
-        if values["price_id"] is not None and values["lookup_key"] is not None:
+        if (values["price_id"] is None) == (values["lookup_key"] is None):
             reason = "give either price_id or lookup_key"
-            yield value_error(["body", "lookup_key"], reason, values["lookup_key"])
+            place = "price_id" if values["price_id"] is None else "lookup_key"
+            yield value_error(["body", place], reason, values[place])
 
 
 class DryRunSchema(Schema):

@@ -1154,7 +1154,7 @@ class TestBilling:
     @pytest.mark.parametrize(
         ("values", "said"),
         [
-            ({"price_id": ""}, "Field required"),
+            ({"price_id": ""}, "give either price_id or lookup_key"),
             ({"lookup_key": "team"}, "give either price_id or lookup_key"),
             ({"limit_key": "rooms"}, "has no such limit"),
             ({"sort_order": "-1"}, "greater than or equal to 0"),
