@@ -326,7 +326,10 @@ class TestFiles:
         [
             ("x", "The prices are a list."),
             ("[x]", "Price 1: "),
-            ("[{provider: stripe, plan_name: a}]", "Price 1: price_id: give either price_id or lookup_key"),
+            (
+                "[{provider: stripe, plan_name: a}]",
+                "Price 1: price_id: give either price_id or lookup_key",
+            ),
             ("[{provider: x, price_id: a, plan_name: a}]", "Price 1: provider: "),
             ("[{price: a}]", "no such field; there are: provider, price_id"),
         ],
