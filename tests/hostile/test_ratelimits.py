@@ -86,6 +86,11 @@ class TestPerCredential:
         assert "Retry-After" not in answers[0].headers
         assert answers[-1].headers["Retry-After"] == answers[-1].headers["RateLimit-Reset"]
         assert answers[-1].json == {"detail": "Too Many Requests"}
+        for answer in answers:
+            _, remaining = limits_of(answer)
+            reset = answer.headers["RateLimit-Reset"]
+            assert answer.headers["RateLimit-Policy"] == f'"credential";q={ALLOWED};w=60'
+            assert answer.headers["RateLimit"] == f'"credential";r={remaining};t={reset}'
 
     def test_counts_all_endpoints_together(self, limited):
         token = new_token()

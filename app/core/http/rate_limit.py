@@ -4,8 +4,8 @@ Each process counts its requests. A thread adds the counts of the other processe
 see :mod:`app.core.http.rate_counts`. No request waits for Redis, and none fails without Redis.
 ``RATELIMIT_ENABLED=0`` turns the limits off. Public endpoints have no limit, because providers
 deliver webhooks in bursts. Responses to counted requests have the headers ``RateLimit-Limit``,
-``-Remaining`` and ``-Reset`` (seconds) of draft-ietf-httpapi-ratelimit-headers-06. A 429 also has
-``Retry-After``.
+``-Remaining`` and ``-Reset`` (seconds) of draft-ietf-httpapi-ratelimit-headers-06, and
+``RateLimit-Policy`` and ``RateLimit`` of draft 11. A 429 also has ``Retry-After``.
 
 A request is counted before its credential is looked up, so a request beyond the limit does not use
 the database. If an address has reached the limit of failed authentications, the process looks up
@@ -119,9 +119,14 @@ class RateLimits:
         if usage is None:
             return
         seconds = str(max(1, math.ceil(usage.ends_at - time.time())))
+        counted, _, rest = usage.name.partition(":")
+        policy = counted if rest else "credential"  # else address, scim, failed-authentication
         response.headers.add("RateLimit-Limit", str(usage.rate.amount))
         response.headers.add("RateLimit-Remaining", str(usage.remaining))
         response.headers.add("RateLimit-Reset", seconds)
+        quota = f'"{policy}";q={usage.rate.amount};w={usage.rate.seconds}'
+        response.headers.add("RateLimit-Policy", quota)
+        response.headers.add("RateLimit", f'"{policy}";r={usage.remaining};t={seconds}')
         if response.status_code == 429:
             response.headers.add("Retry-After", seconds)
 
