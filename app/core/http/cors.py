@@ -26,14 +26,18 @@ REQUEST_HEADERS = (
     "X-Source-Timestamp",
 )
 RESPONSE_HEADERS = (
+    "Deprecation",
     "ETag",
     "Idempotent-Replayed",
     "Link",
     "Location",
+    "RateLimit",
     "RateLimit-Limit",
+    "RateLimit-Policy",
     "RateLimit-Remaining",
     "RateLimit-Reset",
     "Retry-After",
+    "Sunset",
     "X-API-Version",
     "X-Consistency",
     "X-Plan-Unknown",

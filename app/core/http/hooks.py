@@ -9,8 +9,9 @@ from flask import Response, current_app
 from werkzeug.exceptions import NotFound
 
 from app.core.errors import BadRequest, PermissionDenied
+from app.core.http import deprecations
 from app.core.http.body_limits import body_limit
-from app.core.http.endpoint import NOBODY, Guarded
+from app.core.http.endpoint import NOBODY, Endpoint, Guarded
 from app.core.http.rate_limit import RateLimits
 from app.core.http.request import current_request
 from app.core.http.routing import redirect_to_slash
@@ -52,6 +53,9 @@ def finish(response: Response) -> Response:
     response.headers["X-Request-Id"] = logs.current_request_id()
     response.headers[HEADER] = VERSION
     RateLimits.add_headers(request, response)
+    view = current_app.view_functions.get(request.endpoint or "")
+    if isinstance(view, Endpoint):
+        deprecations.add_headers(response, view.operation_id, request.args)
     method = request.method if request.method in METHODS else "other"
     route = request.url_rule.rule if request.url_rule else "unrouted"
     seconds = time.perf_counter() - request.started

@@ -11,6 +11,7 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask, Response, request
 
 from app.core import json_text
+from app.core.http import deprecations
 from app.core.http.error_handlers import register_error_handlers
 from app.core.openapi.components import HEADERS, RESPONSES, SCHEMAS
 from app.core.openapi.descriptions import (
@@ -50,7 +51,9 @@ where the status alone is ambiguous. A 422 lists the errors and their places.
 - **Requests sent twice**: a POST or PATCH with an `Idempotency-Key` has one effect within 24 hours.
 - **Times** are RFC 3339 in UTC; **amounts** are integers in minor units of the currency.
 - **Every answer** names the service's version in `{HEADER}` and the request in `X-Request-Id`. Where rate
-  limits are on, `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) describe the limit.
+  limits are on, `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) describe the limit,
+  as do `RateLimit-Policy: "credential";q=6000;w=60` and `RateLimit: "credential";r=5999;t=60`.
+- **Deprecated** operations and parameters answer with `Deprecation` (RFC 9745) and `Sunset` (RFC 8594).
 - **429 and 503** have `Retry-After`: send the request again after so many seconds.
 """
 
@@ -164,6 +167,7 @@ class Api(flask_smorest.Api):
             "webhooks": self.webhooks,
         }
         describe_paths(document)
+        deprecations.mark(document["paths"])
         add_examples(document)
         return json_text.dumps(document)
 
