@@ -20,11 +20,12 @@ from sqlalchemy import (
 
 from app.audit.models import AuditEvent
 from app.auth.models import ApiKey
+from app.billing.models import BillingCustomer
 from app.connections.models import ScimConnection
 from app.custom_fields.models import CustomField
 from app.flags.models import FeatureOverride
 from app.memberships.models import Membership
-from app.plans.models import PlanPreset
+from app.plans.models import PlanPreset, PlanPrice
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -62,6 +63,7 @@ ACTOR_NAME = func.coalesce(
 ).label("actor_name")
 
 _target = _as_id(AuditEvent.target_id)
+_price_name = func.coalesce(PlanPrice.price_id, PlanPrice.lookup_key)
 _member = and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
 TARGET_NAME = func.coalesce(
     case(
@@ -77,8 +79,10 @@ TARGET_NAME = func.coalesce(
             **{
                 kind: select(name).where(model.id == _target).scalar_subquery()
                 for kind, model, name in (
+                    ("billing_customer", BillingCustomer, BillingCustomer.customer_id),
                     ("custom_field", CustomField, CustomField.label),
                     ("override", FeatureOverride, FeatureOverride.flag_key),
+                    ("plan_price", PlanPrice, _price_name),
                     ("plan_preset", PlanPreset, PlanPreset.name),
                     ("scim_connection", ScimConnection, ScimConnection.name),
                     ("subscription", Subscription, Subscription.bp_subscription_id),

@@ -19,6 +19,9 @@ NOUNS = {
     "plan_preset": "the plan",
     "email": "the message",
     "scim_connection": "the SCIM connection",
+    "plan_price": "the price",
+    "billing_customer": "the customer",
+    "billing_comparison": "the comparison with",
 }
 VERBS = {
     "updated": "changed",
@@ -40,6 +43,7 @@ VERBS = {
     "ownerless": "removed the last owner of",
     "drift_repaired": "repaired the drift of",
     "plan_unknown": "named an unknown plan in",
+    "mapped": "chose the tenant of",
 }
 SYSTEMS = {
     "idp": "The identity provider",
@@ -61,7 +65,11 @@ SAID_BY_VERB = (
     "revoked",
     "archived",
     "restored",
+    "mapped",
+    "started",
 )
+NAMED_BY = ("price_id", "lookup_key", "customer_id", "provider")
+"""The fields that name a row of billing, which may be gone."""
 SHORTER = {
     "Of the subscriptions that have not ended, it has the latest start date and id.": (
         "The newest subscription decides."
@@ -172,6 +180,8 @@ def sentence(event: Json, *, with_actor: bool = True) -> Markup:
     name = str(event.get("target_name") or "")
     if event["target_type"] == "limit":
         name = event["target_id"]
+    if not name and event["target_type"].startswith(("plan_price", "billing_")):
+        name = next(filter(None, map({**before, **after}.get, NAMED_BY)), "")
     said = _special(event["action"], name, before, after) or _general(event, name)
     is_told = event["target_type"] == "limit" or event["action"] == "trial.ending"  # nobody did it
     has_actor = with_actor and not is_told
@@ -207,6 +217,8 @@ def _special(
             ending = {**before, **after}.get("plan_name", "")
             is_over = action == "trial.ended"
             return f"ended the assigned plan {ending}" if is_over else f"{ending} ends soon"
+        case "plan_price.created" | "plan_price.updated" if "plan_name" in after:
+            return f"gave the price {name} the plan {after['plan_name']}"
         case "tenant.plan_changed":
             return f"changed the plan from {before['plan_name']} to {after['plan_name']}"
         case "membership.role_changed" | "membership.updated" if "role" in before:

@@ -104,6 +104,22 @@ def event(action, before=None, after=None, **more):
             "ops (platform) set support to phone",
         ),
         (event("trial.ending", {}, {"plan_name": "growth"}), "growth ends soon"),
+        (
+            event("plan_price.created", {}, {"price_id": "price_1", "plan_name": "growth"}),
+            "ops (platform) gave the price price_1 the plan growth",
+        ),
+        (
+            event("plan_price.deleted", {"price_id": None, "lookup_key": "team"}),
+            "ops (platform) deleted the price team",
+        ),
+        (
+            event("billing_customer.mapped", {}, {"tenant_id": "x"}, target_name="cus_1"),
+            "ops (platform) chose the tenant of the customer cus_1",
+        ),
+        (
+            event("billing_comparison.started", {}, {"provider": "stripe"}),
+            "ops (platform) started the comparison with stripe",
+        ),
     ],
 )
 def test_changes_are_sentences(change, said):
