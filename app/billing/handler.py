@@ -102,7 +102,7 @@ def apply_event(
             tenant=told.tenant,
             force=event.replays > 0 and not is_read,
         )
-    detail = outcome.value
+    detail = outcome.value or (f"read from {provider.title}" if is_read else "")
     if outcome is Outcome.WAITING and reading.customer and reading.customer.tenant:
         detail = WAITS_FOR + reading.customer.tenant  # not in the event; the job looks for it
     return STATUSES.get(outcome, Status.IGNORED), detail

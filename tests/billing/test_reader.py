@@ -73,7 +73,8 @@ class TestWithAKey:
         with reader_of(reading):
             event = wait_for(event_id)
 
-        assert (event.status, event.detail, event.attempts) == ("succeeded", "", 1)
+        found = (event.status, event.detail, event.attempts)
+        assert found == ("succeeded", "read from Stripe", 1)
         mirrored = row(Subscription)
         assert (mirrored.tenant_id, mirrored.bp_status) == (tenant.id, "past_due")
         assert (mirrored.status_class, mirrored.bp_provider) == ("past_due", "stripe")
