@@ -21,14 +21,12 @@ from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.errors import Forbidden, PermissionDenied, Unauthenticated
 
-SERVER_PROCESS_ID = func.pg_backend_pid().label("server_process_id")
 AUTHENTICATE_USER = Statement(
     "auth.authenticate_user",
     select(
         func.authenticate_user(bindparam("subject"), bindparam("org_id")).table_valued(
             "is_superadmin", column("tenant_id", Uuid), "tenant_is_active", "user_id", "role"
         ),
-        SERVER_PROCESS_ID,
     ),
 )
 AUTHENTICATE_KEY = Statement(
@@ -40,7 +38,6 @@ AUTHENTICATE_KEY = Statement(
             column("permissions", ARRAY(Text)),
             "tenant_is_active",
         ),
-        SERVER_PROCESS_ID,
     ),
 )
 
@@ -85,7 +82,7 @@ def user_principal(claims: Claims) -> Principal:
     """
     found = AUTHENTICATE_USER.one(subject=claims.subject, org_id=claims.org_id)
     principal = principal_of_user(found, claims)
-    tenancy.note(tenancy.Scope(principal.tenant_id), found.server_process_id)
+    tenancy.note(tenancy.Scope(principal.tenant_id))
     return principal
 
 
@@ -96,7 +93,7 @@ def key_principal(secret: str) -> Principal:
     """
     found: Any = AUTHENTICATE_KEY.first(digest=digest_of(secret))
     principal = principal_of_key(found)
-    tenancy.note(tenancy.Scope(principal.tenant_id), found.server_process_id)
+    tenancy.note(tenancy.Scope(principal.tenant_id))
     return principal
 
 

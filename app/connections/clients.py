@@ -33,8 +33,8 @@ REQUIRED = ["iss", "sub", "aud", "exp"]
 
 FIND = Statement(
     "auth.find_scim_client",
-    "SELECT id, tenant_id, status, digest, old_digest, public_keys,"
-    " pg_backend_pid() AS server_process_id FROM find_scim_client(CAST(:client_id AS uuid))",
+    "SELECT id, tenant_id, status, digest, old_digest, public_keys"
+    " FROM find_scim_client(CAST(:client_id AS uuid))",
 )
 END_OLD = Statement(
     "scim_access_tokens.end_old",
@@ -93,7 +93,7 @@ def _find(client_id: str) -> Any:
     if found is None or found.status != ConnectionStatus.ACTIVE:
         raise InvalidClient
     add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))
-    tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
+    tenancy.note(tenancy.Scope(found.tenant_id))
     return found
 
 

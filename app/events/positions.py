@@ -86,7 +86,7 @@ def sequence(limit: int | None = None) -> int:
     """
     with transaction():
         found = TRY_LOCK.one()
-        tenancy.note(tenancy.PLATFORM, found.server_process_id)
+        tenancy.note(tenancy.PLATFORM)
         if not found.is_mine:
             return 0
         return SEQUENCE.execute(batch=limit or BATCH, max_bytes=MAX_BYTES)

@@ -185,7 +185,7 @@ def _claim_next() -> Any:
     now = utcnow()
     event = CLAIM_NEXT.first(now=now, latest=now + EARLY, others=read_sources())
     if event is not None:
-        tenancy.note(tenancy.PLATFORM, event.server_process_id)
+        tenancy.note(tenancy.PLATFORM)
     return event
 
 

@@ -23,7 +23,7 @@ from app.core.observability.logs import add_facts
 AUTHENTICATE = Statement(
     "auth.authenticate_scim",
     "SELECT id, tenant_id, acts_as, status, default_role, group_roles, deactivate,"
-    " tenant_is_active, pg_backend_pid() AS server_process_id FROM authenticate_scim(:digest)",
+    " tenant_is_active FROM authenticate_scim(:digest)",
 )
 
 
@@ -55,7 +55,7 @@ def enter(request: Request) -> Connection:
     request.principal = Principal(
         actor, frozenset(), found.tenant_id, actor.id, is_suspended=not found.tenant_is_active
     )
-    tenancy.note(tenancy.Scope(found.tenant_id), found.server_process_id)
+    tenancy.note(tenancy.Scope(found.tenant_id))
     add_facts(tenant=str(found.tenant_id), principal=actor.id, scim_connection=str(found.id))
     if activity.note(found):  # the first attempt of this request
         rate_limits().count_scim_connection(request, found.id)

@@ -10,6 +10,9 @@ import psycopg2
 import pytest
 
 from app import create_app
+from app.core.db.prepared import THRESHOLD
+from app.core.db.statements import Statement
+from app.core.db.tenancy import platform_transaction
 from app.dev.engines.instance import APPLICATION_ROLE, Instance
 from app.extensions import db
 from tests.factories import create_member, create_tenant
@@ -18,6 +21,7 @@ from tests.running.proxies import pgbouncer
 from tests.running.serving import HOST, web_server
 
 SERVER_CONNECTIONS = 3
+PREPARED = Statement("tests.prepared", "SELECT name FROM pg_prepared_statements")
 
 
 @pytest.fixture
@@ -46,6 +50,15 @@ class TestPgBouncer:
 
         assert answered == 16 * 20 * 2
         assert 1 <= used <= SERVER_CONNECTIONS
+
+    def test_no_statement_is_prepared(self, app, pooled):
+        with create_app(pooled).app_context():
+            for _ in range(THRESHOLD + 2):
+                with platform_transaction():
+                    found = PREPARED.scalars()
+            db.engine.dispose()
+
+        assert found == []
 
     def test_time_outs_hold_by_the_roles_settings(self, app, pooled):
         with psycopg2.connect(pooled["DATABASE_URL"]) as session, session.cursor() as cursor:

@@ -108,12 +108,13 @@ def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
 
     @event.listens_for(engine, "connect")
     def begin(opened: connection, record: ConnectionPoolEntry) -> None:
-        if config.db_prepare:
-            record.info[PREPARED] = PreparedStatements()
         register_type(BYTES, opened)
-        if opened.info.parameter_status("TimeZone") != "UTC":  # a pooler ignores start-up options
-            with opened.cursor() as cursor:
-                cursor.execute("SET TIME ZONE 'UTC'")
+        with opened.cursor() as cursor:
+            # A pooler ignores start-up options, and the process id that it names is not a server's.
+            cursor.execute("SET TIME ZONE 'UTC'; SELECT pg_backend_pid()")
+            is_direct = cursor.fetchone() == (opened.get_backend_pid(),)
+        if config.db_prepare and is_direct:
+            record.info[PREPARED] = PreparedStatements()
 
     @event.listens_for(engine, "checkout")
     def check(opened: connection, *_: object) -> None:

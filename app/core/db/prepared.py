@@ -5,9 +5,8 @@ This saves a third to a half of PostgreSQL's work, and the service answers a thi
 second. The rules are psycopg 3's: a statement is prepared at its use number :data:`THRESHOLD`. A
 connection has at most :data:`MAX_PREPARED`; the least recently used one is deallocated first.
 
-Behind a transaction pooler such as PgBouncer, each transaction may get another server process, so
-nothing is prepared. To detect a pooler, the statement that authenticates or sets the scope returns
-the server's process id. ``note_server`` compares it with that of the connection's start.
+Behind a pooler such as PgBouncer, each transaction may get another server process, so nothing is
+prepared. :func:`app.core.db.engine.configure_engine` detects a pooler when a connection opens.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
-from psycopg2.extensions import AsIs, connection, cursor
+from psycopg2.extensions import AsIs, cursor
 
 if TYPE_CHECKING:
     from app.core.db.statements import Statement
@@ -34,14 +33,9 @@ class PreparedStatements:
     """The prepared statements of one connection, the least recently used first."""
 
     def __init__(self) -> None:
-        self.is_direct = False
         self._names: OrderedDict[Statement, str] = OrderedDict()
         self._uses: dict[Statement, int] = {}
         self._numbers = count(1)
-
-    def note_server(self, process_id: int, connection: connection) -> None:
-        """Set ``is_direct``: False if a pooler has given the connection another server process."""
-        self.is_direct = process_id == connection.get_backend_pid()
 
     def message(
         self, cursor: cursor, statement: Statement, values: Mapping[str, object]
@@ -50,7 +44,7 @@ class PreparedStatements:
 
         SQL that also prepares the statement contains the values; the second element is None then.
         """
-        if not self.is_direct or len(values) != len(statement.required):
+        if len(values) != len(statement.required):
             return None
         arguments = [values[name] for name in statement.required]
         name = self._names.get(statement)

@@ -27,11 +27,10 @@ SqlText = str | ColumnElement[str]
 
 
 def settings(tenant_id: SqlText, platform: SqlText) -> tuple[ColumnElement[Any], ...]:
-    """Columns of a SELECT that set the scope and return the server's process id."""
+    """Columns of a SELECT that set the scope."""
     return (
         func.set_config("app.tenant_id", tenant_id, True),
         func.set_config("app.platform", platform, True),
-        func.pg_backend_pid().label("server_process_id"),
     )
 
 
@@ -54,7 +53,8 @@ PLATFORM = Scope(None)
 
 def enter(scope: Scope) -> None:
     """Set the scope of the current transaction, until the next :func:`enter` or its end."""
-    note(scope, SET_SCOPE.one(**values_of(scope)).server_process_id)
+    SET_SCOPE.execute(**values_of(scope))
+    note(scope)
 
 
 @contextmanager
@@ -84,12 +84,9 @@ def values_of(scope: Scope) -> dict[str, str]:
     return {"tenant_id": str(scope.tenant_id), "platform": ""}
 
 
-def note(scope: Scope, server_process_id: int) -> None:
+def note(scope: Scope) -> None:
     """Record the scope that a statement with :func:`settings` has set in PostgreSQL."""
-    current = current_transaction()
-    if current.prepared is not None:
-        current.prepared.note_server(server_process_id, current.cursor.connection)
-    current.scope = scope
+    current_transaction().scope = scope
 
 
 def current_scope() -> Scope:

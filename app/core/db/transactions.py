@@ -95,7 +95,7 @@ class Transaction:
 
     @cached_property
     def prepared(self) -> PreparedStatements | None:
-        """The connection's prepared statements; None with ``DB_PREPARE=0``."""
+        """The connection's prepared statements; None with ``DB_PREPARE=0`` or a pooler."""
         return self.connection.info.get(PREPARED)
 
     def execute(

@@ -120,19 +120,6 @@ class TestPreparing:
             assert names("") == []
             db.engine.dispose()
 
-    def test_is_off_where_the_server_process_is_another_one(self):
-        find = Statement("tests.find", select(Tenant))
-
-        def behind_a_pooler():
-            tenancy.enter(tenancy.PLATFORM)
-            tenancy.note(tenancy.PLATFORM, server_process_id=-1)
-            return find.first()
-
-        for _ in range(prepared.THRESHOLD + 2):
-            run(behind_a_pooler)
-
-        assert names() == []
-
 
 class TestLostStatements:
     @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _enter(replica: Replica, current: Transaction, after: int, floor: int | None
     current.read_from(replica)
     with waiting_at_most(ANSWER, current.cursor.connection):
         found = ENTER.one(**tenancy.values_of(scope))
-    tenancy.note(scope, found.server_process_id)
+    tenancy.note(scope)
     if not found.is_standby:
         raise NotReadable("it is not a standby")
     if floor is None or found.position < floor:
