@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 import psycopg2
@@ -21,12 +20,10 @@ ATTEMPTS = 4
 RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
 
 
-def attempts(
-    make: Callable[[int], Transaction] = lambda number: Transaction(),
-) -> Iterator[AbstractContextManager[Transaction]]:
-    """Yield transactions until one commits. Use it as ``for attempt in attempts():``.
-
-    The body of the loop is ``with attempt:``. It runs again
+def run(
+    work: Callable[[], T], make: Callable[[int], Transaction] = lambda number: Transaction()
+) -> T:
+    """Run ``work`` in a transaction, and return its result after the commit. It runs again
 
     - after a conflict with another transaction;
     - if a prepared statement is no longer valid;
@@ -35,41 +32,24 @@ def attempts(
     - after any error on a replica, because the primary may give another result.
 
     There are at most :data:`ATTEMPTS` attempts, with a short random pause between them on the
-    primary. ``make``
-    creates the transaction of an attempt from its number, which begins at 1. Never ``return``
-    inside ``with attempt:``. If the commit then failed, the loop would end without an error.
+    primary. ``make`` creates the transaction of an attempt from its number, which begins at 1.
     """
-    is_first = True  # whether this is the first attempt on the primary
-    for number in range(1, ATTEMPTS + 1):
+    number, may_reconnect = 0, True
+    while True:
+        number += 1
         current = make(number)
-        yield _attempt(current, number, is_first=is_first)
-        if current.has_committed:
-            return
-        is_first = current.standby is not None
-
-
-def run(work: Callable[[], T]) -> T:
-    """Run ``work`` in a transaction; repeat it in the cases that :func:`attempts` lists."""
-    for attempt in attempts():
-        with attempt:
-            result = work()
-    return result
-
-
-@contextmanager
-def _attempt(current: Transaction, number: int, *, is_first: bool) -> Iterator[Transaction]:
-    """Run the block in a transaction. Suppress its error if the next attempt may succeed."""
-    try:
-        with transaction(current):
-            yield current
-    except Exception as fault:
-        if current.standby is not None:
-            current.standby.note_failure(current, fault)
-            return
-        is_lost = is_first and current.is_lost and not current.is_committing
-        is_conflict = isinstance(fault, RowChanged) or getattr(fault, "pgcode", None) in RETRIED
-        may_succeed = is_conflict or (is_lost and isinstance(fault, psycopg2.Error))
-        if number == ATTEMPTS or not may_succeed:
-            raise
+        try:
+            with transaction(current):
+                return work()
+        except Exception as fault:
+            if current.standby is not None:
+                current.standby.note_failure(current, fault)
+                continue
+            is_conflict = isinstance(fault, RowChanged) or getattr(fault, "pgcode", None) in RETRIED
+            is_lost = isinstance(fault, psycopg2.Error) and current.is_lost
+            may_succeed = is_conflict or (is_lost and may_reconnect and not current.is_committing)
+            if number == ATTEMPTS or not may_succeed:
+                raise
+        may_reconnect = False
         log.info("transaction_retried", extra={"attempt": number})
         time.sleep(random.uniform(0.005, 0.02) * number)  # noqa: S311 - jitter, no secret

@@ -77,7 +77,6 @@ class Transaction:
     is_stale: bool = False  # the connection must be closed, not returned to the pool
     has_begun: bool = False
     has_written: bool = False
-    has_committed: bool = False
     is_confirming: bool = False
     """Whether the commit waits until all commits that the transaction has seen are replicated.
 
@@ -196,7 +195,6 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
     try:
         yield current
         current.commit()
-        current.has_committed = True
     except psycopg2.Error as fault:
         is_demoted = isinstance(fault, ReadOnlySqlTransaction) and current.bind is None
         current.is_lost |= is_demoted

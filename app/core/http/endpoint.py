@@ -12,6 +12,7 @@ from flask import Response
 
 from app.core.db import retries
 from app.core.db.replicas import reading
+from app.core.db.transactions import current_transaction
 from app.core.errors import AppError, PermissionDenied
 from app.core.http import answers, idempotency, parser
 from app.core.http.answers import Answer
@@ -146,22 +147,23 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
     if endpoint.is_guarded:
         rate_limits().count_request(request)
     route = reading.route(endpoint, request)
-    for attempt in retries.attempts(route.open):
-        with attempt as transaction:
-            endpoint.access.enter(request)  # authenticate and authorise
-            route.enter(transaction)  # the following statements of a read may go to a replica
-            if not endpoint.reads(request):
-                transaction.is_confirming = True
-            if "If-Match" in request.headers:
-                transaction.precondition = request.if_match
-            replayed = idempotency.replay(request)
-            if replayed is not None:
-                response = replayed
-            else:
-                arguments = parser.read(endpoint, request)
-                ids = {name: PATH_NAMES.get(name, str)(text) for name, text in path.items()}
-                result = endpoint.view(*arguments, **ids)
-                response = answers.write(endpoint.answer, result, request)
-                idempotency.store(request, response)
-    route.finish(transaction, response)
-    return response
+
+    def work() -> Response:
+        transaction = current_transaction()
+        endpoint.access.enter(request)  # authenticate and authorise
+        route.enter(transaction)  # the following statements of a read may go to a replica
+        if not endpoint.reads(request):
+            transaction.is_confirming = True
+        if "If-Match" in request.headers:
+            transaction.precondition = request.if_match
+        response = idempotency.replay(request)
+        if response is None:
+            arguments = parser.read(endpoint, request)
+            ids = {name: PATH_NAMES.get(name, str)(text) for name, text in path.items()}
+            result = endpoint.view(*arguments, **ids)
+            response = answers.write(endpoint.answer, result, request)
+            idempotency.store(request, response)
+        route.finish(transaction, response)
+        return response
+
+    return retries.run(work, route.open)

@@ -24,7 +24,7 @@ from app.core.db import tenancy
 from app.core.db.engine import Limits, configure_engine, engine_options, waiting_at_most
 from app.core.db.replicas.watch import ANSWER, STATE_OF_REPLICA, NotReadable, Replica, Replicas
 from app.core.db.statements import Statement
-from app.core.db.transactions import Transaction
+from app.core.db.transactions import Transaction, on_commit
 from app.core.errors import Invalid, value_error
 from app.core.observability.metrics import READS
 from app.extensions import db
@@ -47,82 +47,67 @@ ENTER = Statement(
 
 @dataclass(frozen=True)
 class Route:
-    """The server that a request uses. Without ``replicas`` it is the primary.
+    """The server that a request uses.
 
     A read's first attempt uses ``replica``, unless it is None. Further attempts use the primary.
     """
 
-    replicas: Replicas | None = None
-    is_read: bool = False
+    is_read: bool = False  # and a replica may answer
+    tells_position: bool = False  # a change, whose answer has a token
     token: str | None = None
-    after: int | None = 0  # the WAL position in the token; None for a malformed token
+    position: int | None = 0  # what the replica must have replayed; None for a malformed token
     replica: Replica | None = None
 
     def open(self, attempt: int) -> Transaction:
         """The transaction of an attempt; the first attempt has the number 1."""
         # A read begins its transaction on the replica, so it sends no BEGIN to the primary.
         begin = "" if self.replica is not None and attempt == 1 else "BEGIN"
-        tells_position = self.replicas is not None and not self.is_read
-        return Transaction(begin=begin, tells_position=tells_position)
+        return Transaction(begin=begin, tells_position=self.tells_position)
 
     def enter(self, current: Transaction) -> None:
         """Switch to the replica if the route has one. Call it after the authentication.
 
-        Raises Invalid for a malformed token, and NotReadable if the replica cannot serve the read.
+        One statement enters the same scope there, and reads the replica's position. Raises Invalid
+        for a malformed token, and NotReadable if the replica cannot serve the read.
         """
-        if self.after is None:
+        if self.position is None:
             reason = "this is not a token that an answer had"
             raise Invalid(value_error(LOCATION, reason, self.token))
-        if self.replicas is not None and self.replica is not None and not current.begin:
-            _enter(self.replica, current, self.after, self.replicas.floor())
+        if self.replica is None or current.begin:
+            return
+        scope = tenancy.current_scope()
+        current.read_from(self.replica)
+        with waiting_at_most(ANSWER, current.cursor.connection):
+            found = ENTER.one(**tenancy.values_of(scope))
+        tenancy.note(scope)
+        if not found.is_standby:
+            raise NotReadable("it is not a standby")
+        if found.position < self.position:
+            raise NotReadable("it has not replayed enough")
 
     def finish(self, current: Transaction, response: Response) -> None:
-        """Count a read. Add ``X-Consistency`` to the answer of a change."""
+        """After the commit, count a read, or add ``X-Consistency`` to the answer of a change."""
         if self.is_read:
-            READS.labels(current.standby.name if current.standby else PRIMARY).inc()
-        elif current.position is not None:
-            response.headers[HEADER] = token_of(current.position)
-
-
-PRIMARY_ONLY = Route()
+            target = current.standby.name if current.standby else PRIMARY
+            on_commit(READS.labels(target).inc)
+        elif self.tells_position:
+            on_commit(lambda: _add_token(current, response))
 
 
 def route(endpoint: Endpoint, request: Request) -> Route:
     """The route of a request to this endpoint."""
     replicas: Replicas | None = current_app.extensions.get(EXTENSION)
-    if replicas is None or not endpoint.is_guarded or endpoint.reads_primary:
-        return PRIMARY_ONLY
-    if READS_PRIMARY in request.environ:
-        return PRIMARY_ONLY
+    is_exact = not endpoint.is_guarded or endpoint.reads_primary or READS_PRIMARY in request.environ
+    if replicas is None or is_exact:
+        return Route()
     if not endpoint.reads(request):
-        return Route(replicas)
-    token = request.headers.get(HEADER)
-    after = position_of(token)
-    replica = None if after is None else replicas.choose(after)
-    return Route(replicas, is_read=True, token=token, after=after, replica=replica)
-
-
-def _enter(replica: Replica, current: Transaction, after: int, floor: int | None) -> None:
-    """Switch to ``replica`` in the same scope, by one statement that also reads its position.
-
-    Raises NotReadable if it is no standby, or has not replayed both ``floor`` and ``after``.
-    """
-    scope = tenancy.current_scope()
-    current.read_from(replica)
-    with waiting_at_most(ANSWER, current.cursor.connection):
-        found = ENTER.one(**tenancy.values_of(scope))
-    tenancy.note(scope)
-    if not found.is_standby:
-        raise NotReadable("it is not a standby")
-    if floor is None or found.position < floor:
-        raise NotReadable("it is too far behind")
-    if found.position < after:
-        raise NotReadable("it has not replayed the change that the request names")
-
-
-def token_of(position: int) -> str:
-    """A WAL position as the token: PostgreSQL's notation, two hexadecimal numbers."""
-    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+        return Route(tells_position=True)
+    replicas.start()
+    token, replica, floor = request.headers.get(HEADER), None, replicas.floor()
+    position = position_of(token)
+    if position is not None and floor is not None:
+        replica, position = replicas.choose(position), max(position, floor)
+    return Route(is_read=True, token=token, position=position, replica=replica)
 
 
 def position_of(token: str | None) -> int | None:
@@ -131,6 +116,11 @@ def position_of(token: str | None) -> int | None:
         return 0
     found = POSITION.fullmatch(token)
     return None if found is None else int(found[1], 16) << 32 | int(found[2], 16)
+
+
+def _add_token(current: Transaction, response: Response) -> None:
+    if current.position is not None:
+        response.headers[HEADER] = f"{current.position >> 32:X}/{current.position & 0xFFFFFFFF:X}"
 
 
 def open_databases(app: Flask, config: Config) -> None:

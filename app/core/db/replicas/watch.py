@@ -133,7 +133,6 @@ class Replicas:
 
     def choose(self, after: int) -> Replica | None:
         """A random replica that is OK, or None; one that has replayed ``after`` is preferred."""
-        self.start()
         readable = [each for each in self.all if each.state is State.OK]
         random.shuffle(readable)
         return max(readable, key=lambda each: each.position >= after, default=None)
