@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import cast
+
+from flask import Response, request
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
@@ -10,13 +13,14 @@ from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantOrOwnSchema, target_id
 from app.config import current_config
+from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import Invalid, NotFound
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.core.validation.messages import refused
-from app.flags import evaluation, ofrep, overrides, schemas
+from app.flags import evaluation, flagd, ofrep, overrides, schemas
 from app.flags.explanation import explain
 from app.flags.models import FeatureOverride
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
@@ -67,6 +71,23 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
         raise NotFound.of("flag")
     tenant_id = target_id(query["tenant_id"])
     return explain(tenant_id, key)
+
+
+@flags.get("/flagd.json")
+@requires(Permission.FLAGS_READ, platform_only=True)
+@flags.arguments(schemas.FlagdQuerySchema, location="query")
+@flags.doc(responses={"200": schemas.FLAGD_DOCUMENT})
+@flags.raises(flagd.FlagdDocumentTooLarge, NotFound.of("plan_preset"))
+def export_flagd(query: dict[str, Json]) -> Response:
+    """Export the flags of all tenants as a flagd document, for evaluation without requests.
+
+    The values are those of OFREP at this moment, for contexts whose `tenant_id` is the tenant's id.
+    """
+    response = Response(json_text.dumps(flagd.document(**query)), content_type="application/json")
+    response.add_etag()
+    response.cache_control.private = True
+    response.cache_control.no_cache = True
+    return cast("Response", response.make_conditional(request))
 
 
 @flags.get("/overrides")

@@ -96,6 +96,20 @@ class OverrideQuerySchema(Documented, PageQuerySchema):
     flag_key = Str(description="Only overrides of this flag.")
 
 
+class FlagdQuerySchema(Documented):
+    """Which tenants the document is for; by default all."""
+
+    plan = Str(load_default=None, description="Only the tenants whose plan has this name.")
+    tenant_id = Uuid(load_default=None, description="Only this tenant.")
+
+
+FLAGD_DOCUMENT = {
+    "description": "A flagd document: https://flagd.dev/schema/v0/flags.json.",
+    "headers": {"ETag": {"$ref": "#/components/headers/ETag"}},
+    "content": {"application/json": {"schema": {"type": "object"}}},
+}
+
+
 class EffectiveFlagSchema(Documented, AnswerSchema):
     """One flag of a tenant, and the source of its value."""
 

@@ -31,6 +31,7 @@ VERBS = {
 """The verb of a collection's and of a row's operations, by method and whether it is a row's."""
 OTHER_VERBS = {
     ("get", "/v1/search"),  # it finds
+    ("get", "/v1/billing/flags/flagd.json"),  # it exports
     ("put", "/v1/usage/{feature}"),
     ("put", "/v1/billing/prices"),
     ("delete", "/v1/api-keys/{key_id}"),  # a revoked key stays in the list

@@ -72,6 +72,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "emails_lift_suppression": ("emails lift",),
     "emails_list_events": (f"emails events {NEWEST_FIRST}",),
     "flags_create_override": ("flags override TENANT_ID FLAG_KEY FLAG_VALUE",),
+    "flags_export_flagd": ("flags export",),
     "flags_explain": ("flags explain TENANT_ID KEY",),
     "flags_get_override": ("flags show-override",),
     "flags_list": ("flags list TENANT_ID",),
