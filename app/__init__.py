@@ -111,14 +111,13 @@ def import_each(name: str) -> list[ModuleType]:
 
 
 def _register_domains(app: Flask) -> None:
-    api = app.extensions["api"] = Api()
+    api = app.extensions["api"] = Api(describe_webhooks)
     api.init_app(app)
     for routes in import_each("routes"):
         for blueprint in routes.BLUEPRINTS:
             api.register_blueprint(blueprint)
         for protocol in getattr(routes, "PROTOCOLS", ()):
             app.register_blueprint(protocol)
-    api.webhooks = describe_webhooks(api)
     open_documentation(app)
     open_console(app)
 
@@ -135,6 +134,7 @@ def _register_commands(app: Flask) -> None:
     instance = Instance.at(app.extensions["config"].instance_dir)
     app.extensions["local_address"] = lambda: address(last_port(instance))
     Migrate(app, db, directory="migrations", compare_type=True)
+    del app.cli.commands["openapi"]  # flask-smorest's: it knows only a part of /openapi.json
     app.cli = Commands(app.cli.name, app.cli.commands)
     for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
         app.cli.add_command(command)

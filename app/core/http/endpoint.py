@@ -109,6 +109,10 @@ class Endpoint(Guarded):
             return True
         return self.only_reads and "Idempotency-Key" not in request.headers
 
+    def __deepcopy__(self, memo: object) -> Endpoint:
+        """The endpoint itself. flask-smorest copies the documentation, which contains it."""
+        return self
+
     def __call__(self, **path: str) -> Response:
         return serve(self, current_request(), path)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import flask_smorest
@@ -21,7 +22,7 @@ from app.core.openapi.descriptions import (
     summary,
     with_description,
 )
-from app.core.openapi.examples import add_examples, example_of
+from app.core.openapi.examples import add_examples
 from app.core.validation.fields import Choice
 from app.core.version import HEADER, VERSION
 
@@ -122,8 +123,13 @@ class Api(flask_smorest.Api):
     """flask-smorest's Api; error handlers and error schemas are this service's."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
-    webhooks: Mapping[str, Any] = {}
-    """``webhooks`` in the document: name of a webhook that the service sends -> its operations."""
+
+    def __init__(self, describe_webhooks: Callable[[Api], Mapping[str, Any]]) -> None:
+        """``describe_webhooks`` returns ``webhooks`` of the document: their names and operations."""
+        super().__init__()
+        self._describe_webhooks = describe_webhooks
+        self._blueprints: list[flask_smorest.Blueprint] = []
+        self._building = Lock()
 
     def init_app(self, app: Flask, **options: Any) -> None:
         """Bind to ``app`` and describe how to authenticate."""
@@ -152,6 +158,11 @@ class Api(flask_smorest.Api):
         for name, header in HEADERS.items():
             self.spec.components.header(name, header)
 
+    def register_blueprint(self, blp: flask_smorest.Blueprint, **options: Any) -> None:
+        """Register the routes. Their description takes time, so it is made for the document only."""
+        self._app.register_blueprint(blp, **options)
+        self._blueprints.append(blp)
+
     def _openapi_json(self) -> Response:
         response = Response(self._written, content_type="application/json")
         response.add_etag()
@@ -160,21 +171,34 @@ class Api(flask_smorest.Api):
 
     @cached_property
     def _written(self) -> bytes:
-        """The OpenAPI document, built at the first request for it."""
+        return json_text.dumps(self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The OpenAPI document, built when it is first needed."""
+        with self._building:
+            return self._document
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        for blueprint in self._blueprints:
+            name, description = blueprint.name, blueprint.description
+            blueprint.register_views_in_doc(self, self._app, self.spec, name=name, parameters=None)
+            self.spec.tag({"name": name, "description": description})
+        webhooks = self._describe_webhooks(self)
         document = {
             **self.spec.to_dict(),
             "servers": [{"url": self._app.config["PUBLIC_URL"].rstrip("/") or "/"}],
-            "webhooks": self.webhooks,
+            "webhooks": webhooks,
         }
         describe_paths(document)
         deprecations.mark(document["paths"])
         add_examples(document)
-        return json_text.dumps(document)
+        return document
 
     def webhook_example(self, name: str) -> Any:
-        """An example of the body of one of :attr:`webhooks`."""
-        content = self.webhooks[name]["post"]["requestBody"]["content"]["application/json"]
-        return example_of(content["schema"], self.spec.to_dict())
+        """An example of the body of a webhook that the service sends."""
+        described = self.document()["webhooks"][name]["post"]["requestBody"]
+        return described["content"]["application/json"]["example"]
 
     def _register_responses(self) -> None:
         """Register the two 422 responses in place of flask-smorest's response for every status."""
