@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response, request
+from flask import Flask, Response, redirect, request
 from flask_swagger_ui import get_swaggerui_blueprint
 from prometheus_client import CONTENT_TYPE_LATEST
 from redis.exceptions import RedisError
+from werkzeug.wrappers import Response as AnyResponse
 
 from app.auth.guard import bearer_of, public, requires
 from app.auth.permissions import Permission
@@ -14,6 +15,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import reads_primary
+from app.core.http.routing import own_address
 from app.core.jobs.queues import connection
 from app.operations import attention, metrics, service
 from app.operations.attention import Number
@@ -125,8 +127,15 @@ docs = get_swaggerui_blueprint(
 )
 
 
+@public
+def open_docs() -> AnyResponse:
+    """Redirect to the page, which names its files relative to ``/docs/``."""
+    return redirect(f"{own_address(request)}/docs/", 307)
+
+
 def open_documentation(app: Flask) -> None:
     """Serve /docs; make it and /openapi.json public."""
+    app.add_url_rule("/docs", view_func=open_docs)
     app.register_blueprint(docs)
     for endpoint, view in list(app.view_functions.items()):
         if endpoint.partition(".")[0] in (docs.name, "api-docs"):

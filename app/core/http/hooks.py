@@ -14,7 +14,6 @@ from app.core.http.body_limits import body_limit
 from app.core.http.endpoint import NOBODY, Endpoint, Guarded
 from app.core.http.rate_limit import RateLimits
 from app.core.http.request import current_request
-from app.core.http.routing import redirect_to_slash
 from app.core.observability import logs
 from app.core.observability.metrics import METHODS, count_request
 from app.core.version import HEADER, VERSION
@@ -22,7 +21,7 @@ from app.core.version import HEADER, VERSION
 log = logging.getLogger(__name__)
 
 
-def begin() -> Response | None:
+def begin() -> None:
     """Set the request's id and the limit of its body, and refuse malformed requests.
 
     Raises NotFound if the path begins with ``//`` or contains a NUL character. Raises BadRequest if
@@ -40,11 +39,10 @@ def begin() -> Response | None:
         raise BadRequest("A request of HTTP/1.1 has one Host header.")  # RFC 9112, section 3.2
     request.max_content_length = request.max_form_memory_size = body_limit(request.path)
     if request.endpoint is None:
-        return redirect_to_slash(request)
+        return
     view = current_app.view_functions[request.endpoint]
     if not isinstance(view, Guarded) or view.access is NOBODY:
         raise PermissionDenied("This endpoint names no permission.")
-    return None
 
 
 def finish(response: Response) -> Response:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from flask import Flask, Request, Response, current_app
 from werkzeug.exceptions import MethodNotAllowed
-from werkzeug.routing import Map, MapAdapter, RequestRedirect
+from werkzeug.routing import Map, MapAdapter
 from werkzeug.sansio.utils import get_host
 
 _IN_PATH = "/:@!$&'()*+,;="
@@ -31,20 +31,6 @@ def redirect_to_slashless(request: Request, urls: MapAdapter | None) -> Response
     path = request.path.rstrip("/")
     if path in ("", request.path) or urls is None or not urls.allowed_methods(path):
         return None
-    return _redirect(request, path)
-
-
-def redirect_to_slash(request: Request) -> Response | None:
-    """A 307 to the path with a trailing slash, if werkzeug redirects the request to that path.
-
-    It replaces werkzeug's own redirect, whose URL has the host of the ``Host`` header.
-    """
-    if not isinstance(request.routing_exception, RequestRedirect):
-        return None
-    return _redirect(request, request.path.rstrip("/") + "/")
-
-
-def _redirect(request: Request, path: str) -> Response:
     location = own_address(request) + quote(path, safe=_IN_PATH)
     if request.query_string:
         location += f"?{quote(request.query_string, safe=_IN_QUERY)}"

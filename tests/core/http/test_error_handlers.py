@@ -99,19 +99,18 @@ class TestRouting:
         assert answer.headers["Location"] == "http://localhost/things/1"
 
     def test_a_redirect_to_a_slash_names_no_host_of_the_clients_either(self, app):
-        rules = {one.rule for one in app.url_map.iter_rules() if not one.arguments}
-        paths = {rule.rstrip("/") for rule in rules if rule.endswith("/")} - rules
-        client = app.test_client()
+        answer = app.test_client().get("/docs", headers={"Host": "evil.example"})
 
-        for path in paths:
-            answer = client.get(
-                environ_overrides={"PATH_INFO": path, "QUERY_STRING": "a=b"},
-                headers={"Host": "evil.example"},
-            )
+        assert answer.status_code == 307
+        assert answer.headers["Location"] == "http://localhost/docs/"
 
-            found = answer.status_code, answer.headers.get("Location")
-            assert found == (307, f"http://localhost{path}/?a=b")
-        assert "/docs" in paths
+    def test_no_path_is_redirected_to_a_slash_by_werkzeug(self, app):
+        """Its redirect would name the host of the client's ``Host`` header."""
+        rules = {one.rule for one in app.url_map.iter_rules()}
+
+        assert {rule for rule in rules if rule.endswith("/")} <= {f"{rule}/" for rule in rules} | {
+            "/"
+        }
 
     @pytest.mark.parametrize(
         ("forwarded", "host"),
