@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import marshmallow as ma
+
 from app.core.validation.fields import (
     AwareDateTime,
     Bool,
@@ -12,6 +14,7 @@ from app.core.validation.fields import (
     Int,
     JsonObject,
     Name,
+    Scalar,
     Str,
     Uuid,
 )
@@ -92,10 +95,11 @@ class TenantSchema(Documented, RowSchema):
     is_active = Bool(description="False: the tenant is suspended.")
 
 
-class ContactEmail(Email):
+class ContactEmail(Scalar, ma.fields.Raw):
     """An e-mail address, or ``""`` for none."""
 
-    described_as = {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]}
+    accepts = Email.accepts
+    keywords = {**Email.keywords, "anyOf": [{"type": "string", "format": "email"}, {"const": ""}]}
 
     def from_json(self, value: Any) -> str:
         return "" if value == "" else str(super().from_json(value))

@@ -104,14 +104,6 @@ def with_example(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, A
     return {"examples": [examples[field.name]]} if field.name in examples and not has_own else {}
 
 
-def as_described(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """Replace type and format of a field that has ``described_as`` by that JSON Schema."""
-    described: dict[str, Any] = getattr(field, "described_as", {})
-    if described:
-        del ret["type"], ret["format"]
-    return described
-
-
 def without_null_default(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
     """Remove ``"default": null`` from a field that refuses null."""
     if "default" in ret and ret["default"] is None and not field.allow_none:
@@ -145,7 +137,6 @@ class Api(flask_smorest.Api):
         for describe in (
             with_example,
             choice2component,
-            as_described,
             with_description,
             without_null_default,
         ):
