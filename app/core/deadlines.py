@@ -64,19 +64,13 @@ def limited(seconds: float) -> Iterator[None]:
 class _WatchedConnection(HTTPConnection):
     """A connection that stores its socket in the exchange, so the timer can shut it down."""
 
-    def connect(self) -> None:
-        super().connect()
-        self._watch()
-
-    def request(self, *args: Any, **options: Any) -> None:
-        self._watch()
-        super().request(*args, **options)
-
-    def _watch(self) -> None:
-        if (exchange := _exchange.get()) is not None and self.sock is not None:
+    def getresponse(self) -> Any:
+        """Read the answer's headers. The socket's time-out limits the time until they begin."""
+        if (exchange := _exchange.get()) is not None:
             exchange.socket = self.sock
             if exchange.is_over:
                 raise TooSlow
+        return super().getresponse()
 
 
 class _WatchedTlsConnection(_WatchedConnection, HTTPSConnection):
