@@ -13,8 +13,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -183,15 +181,10 @@ def is_public(host: str) -> bool:
 
 def retry_after(text: str) -> float:
     """The seconds of a ``Retry-After`` header (RFC 9110 §10.2.3); 0 for one that is absent or wrong."""
-    if text.isascii() and text.isdecimal() and len(text) < 10:
-        return float(text)
     try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, OverflowError):
+        return urllib3.Retry().parse_retry_after(text)
+    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return 0.0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
 TLS = ssl.create_default_context()
