@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from flask import Response
 from psycopg2.errors import LockNotAvailable
@@ -82,13 +82,6 @@ DELETE_EXPIRED = Statement(
 )
 
 
-class Key(NamedTuple):
-    """A key that a request has claimed, as the primary key of :class:`IdempotencyKey`."""
-
-    scope: str
-    key: str
-
-
 def replay(request: Request) -> Response | None:
     """The stored answer to an earlier request with the same key; None if this request must run.
 
@@ -107,12 +100,12 @@ def replay(request: Request) -> Response | None:
         reason = f"an idempotency key has 1 to {MAX_KEY_LENGTH} printable characters"
         raise Invalid(value_error(LOCATION, reason, name))
     scope = f"{request.credential} {request.method} {request.path}".encode()
-    key = Key(hashlib.sha256(scope).hexdigest(), name)
+    key = {"scope": hashlib.sha256(scope).hexdigest(), "key": name}
     fingerprint = _fingerprint(request)
     if _claim(key, fingerprint):
         request.key = key
         return None
-    stored = GET.one(**key._asdict())
+    stored = GET.one(**key)
     if stored.fingerprint != fingerprint:
         raise Invalid(reused(name))
     response = Response(stored.body, status=stored.status, headers=stored.headers or {})
@@ -124,16 +117,15 @@ def store(request: Request, response: Response) -> None:
     """Store a 2xx answer with the key that the request has claimed. Else delete the key."""
     if request.key is None:
         return
-    place = request.key._asdict()
     if not 200 <= response.status_code < 300:
-        delete_where(IdempotencyKey, **place)  # no error was raised, so it would be committed
+        delete_where(IdempotencyKey, **request.key)  # no error was raised, so it would be committed
         return
     headers = {name: response.headers[name] for name in STORED_HEADERS if name in response.headers}
     body = response.get_data() if request.repeatable_body is None else request.repeatable_body
     if len(body) > MAX_BODY:
         body = NOT_STORED
     answer = {"status": response.status_code, "headers": headers, "body": body}
-    update_where(IdempotencyKey, place, answer)
+    update_where(IdempotencyKey, request.key, answer)
 
 
 def reused(key: str) -> Entry:
@@ -149,7 +141,7 @@ def _fingerprint(request: Request) -> str:
     return hashlib.sha256(head.encode() + b"\0" + request.get_data()).hexdigest()
 
 
-def _claim(key: Key, fingerprint: str) -> bool:
+def _claim(key: Mapping[str, str], fingerprint: str) -> bool:
     """Insert the key or renew an expired one. False if another request has used the key.
 
     Waits while another transaction is inserting the same key.
@@ -157,7 +149,7 @@ def _claim(key: Key, fingerprint: str) -> bool:
     now, limit = utcnow(), f"{int(WAIT_SECONDS * 1000)}ms"
     values = {"fingerprint": fingerprint, "now": now, "expired_before": now - LIFETIME}
     try:
-        return CLAIM.execute(**key._asdict(), **values, limit=limit) == 1
+        return CLAIM.execute(**key, **values, limit=limit) == 1
     except LockNotAvailable:
         raise IdempotencyInProgress from None
 

@@ -9,7 +9,6 @@ import flask
 from flask.globals import request_ctx
 
 if TYPE_CHECKING:
-    from app.core.http.idempotency import Key
     from app.core.http.includes import Include
     from app.core.http.rate_counts import Usage
 
@@ -22,7 +21,7 @@ class Request(flask.Request):
     principal: object = None  # a Principal; use app.auth.guard.current_principal()
     credential = ""  # the scope of idempotency keys; "" for a public endpoint
     api_key_id: UUID | None = None
-    key: Key | None = None  # the Idempotency-Key, if this is the first request with it
+    key: dict[str, str] | None = None  # of IdempotencyKey, if this is the first request with it
     repeatable_body: bytes | None = None  # the body to store if the answer contains a secret
     includes: tuple[Include, ...] = ()  # what ?include= asks for
 
