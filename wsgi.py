@@ -6,7 +6,6 @@ import os
 gc.disable()  # garbage collections would take half of the time that a start takes, and find nothing
 
 import click  # noqa: E402
-from werkzeug.middleware.proxy_fix import ProxyFix  # noqa: E402
 
 from app import create_app  # noqa: E402
 
@@ -16,11 +15,6 @@ try:
     app = create_app(with_commands=is_command, quiet=is_command)
 except click.ClickException as fault:  # such as a wrong configuration
     raise SystemExit(f"Error: {fault.format_message()}") from None
-
-if hops := app.extensions["config"].trusted_proxies:
-    # Whoever is further away than the proxies counted here can put anything in these headers.
-    proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
-    app.wsgi_app = proxied  # type: ignore[method-assign]
 
 gc.freeze()  # everything that exists now lasts: exclude it from later collections
 gc.enable()

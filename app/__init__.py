@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
 from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.auth.key_use import record_refused_use
 from app.auth.oidc import IdentityProvider
@@ -53,18 +54,24 @@ DOMAINS = (
     "webhooks.endpoints",
     "webhooks.deliveries",
     "operations",
+    "streams",
 )
 
 
 def create_app(
-    overrides: Mapping[str, str] | None = None, *, with_commands: bool = True, quiet: bool = False
+    overrides: Mapping[str, str] | None = None,
+    *,
+    with_commands: bool = True,
+    quiet: bool = False,
+    register: Callable[[Flask], None] | None = None,
 ) -> Flask:
     """The WSGI application.
 
     Settings come from the environment. ``overrides`` (same names, text values) take precedence.
     Without ``DATABASE_URL`` the application uses the private PostgreSQL and Redis of ``flask dev``.
     A web process uses ``with_commands=False``: it needs a sixth less memory without the commands'
-    imports, such as Alembic. ``quiet`` logs errors only, whatever ``LOG_LEVEL`` is.
+    imports, such as Alembic. ``quiet`` logs errors only, whatever ``LOG_LEVEL`` is. ``register`` adds
+    other endpoints than those of all domains.
 
     Raises :class:`app.config.ConfigError`, which lists all errors of the configuration.
     """
@@ -88,7 +95,7 @@ def create_app(
     open_databases(app, config)
     import_each("jobs")  # registers them
     app.extensions["health"] = import_each("health")
-    _register_domains(app)
+    (register or _register_domains)(app)
     if with_commands:
         _register_commands(app)
     telemetry.start(app, config)
@@ -97,6 +104,10 @@ def create_app(
     app.after_request(hooks.finish)
     allow_origins(app, config.cors_origins)
     app.after_request(record_refused_use)
+    if hops := config.trusted_proxies:
+        # Whoever is further away than the proxies counted here can put anything in these headers.
+        proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
+        app.wsgi_app = proxied  # type: ignore[method-assign]
     if is_private:
         from app.dev.engines.sharing import run_engines_for
 

@@ -260,6 +260,17 @@ class Config:
         "origins of web applications that may call `/v1` and `/ofrep` from a browser, such as"
         " `https://app.example.com`; none if unset",
     )
+    stream_url: str = _setting(
+        parse_http_url,
+        "",
+        "address of the stream process, where a proxy does not lead to it from the service's own",
+    )
+    stream_limit: int = _setting(
+        number_between(1, 100_000), 5_000, "event streams that one stream process holds"
+    )
+    stream_tenant_limit: int = _setting(
+        number_between(1, 100_000), 1_000, "event streams of one tenant in one stream process"
+    )
     metrics_token: str = _setting(
         parse_text, "", "bearer token that `/metrics` requires; without it `/metrics` is public"
     )

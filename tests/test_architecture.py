@@ -48,6 +48,7 @@ LAYERS = (
     ("billing",),
     ("webhooks.deliveries",),
     ("privacy", "operations"),
+    ("streams",),
     ("surfaces",),
     ("console", "agents"),
     ("cli",),
@@ -147,6 +148,7 @@ class TestNames:
 
 class TestLayers:
     READS_ABOVE = {
+        "app.flags.evaluation: event_feed": "its key encrypts the grants of event streams",
         "app.custom_fields.health: tenants": "it names tenants by their slugs",
         "app.plans.following: subscriptions": "the plan of a tenant follows its subscriptions",
         "app.plans.health: subscriptions": "it finds plans without a preset that they name",

@@ -6,21 +6,21 @@ start of the request's transaction.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from uuid import UUID
 
 import flask
 from flask import current_app
 
-from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import (
     NoMembership,
     Principal,
-    key_principal,
     operator_principal,
     user_principal,
 )
+from app.auth.proofs import Proof, proof_of
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
 from app.core.db import tenancy
@@ -136,16 +136,12 @@ def authenticate(request: Request) -> Principal:
         if principal.is_platform and page_tenant is not None:
             tenancy.enter(tenancy.Scope(page_tenant))
         return principal
-    credential = bearer_of(request)
-    if not credential:
-        raise Unauthenticated(reason="credential_missing")
-    is_key = credential.startswith(KEY_PREFIX)
-    add_facts(credential="api_key" if is_key else "user_token")
-    if is_key:
-        with rate_limits().looking_up(request):
-            return key_principal(credential)
-    verifier: TokenVerifier = current_app.extensions["token_verifier"]
-    return user_principal(verifier.verify(credential))
+    proof = request.proof
+    if not isinstance(proof, Proof):
+        verifier: TokenVerifier = current_app.extensions["token_verifier"]
+        proof = request.proof = proof_of(bearer_of(request), verifier)
+    with rate_limits().looking_up(request) if proof.is_key else nullcontext():
+        return proof.principal()
 
 
 def current_principal() -> Principal:

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Text, Uuid, bindparam, column, func, select
 
-from app.auth.keys import digest_of
 from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.auth.tokens import Claims
 from app.core.actors import Actor
@@ -86,12 +85,12 @@ def user_principal(claims: Claims) -> Principal:
     return principal
 
 
-def key_principal(secret: str) -> Principal:
-    """The principal of an API key; sets the transaction's tenant scope.
+def key_principal(digest: str) -> Principal:
+    """The principal of the API key with this digest; sets the transaction's tenant scope.
 
     Raises Unauthenticated for an unknown, expired or revoked key.
     """
-    found: Any = AUTHENTICATE_KEY.first(digest=digest_of(secret))
+    found: Any = AUTHENTICATE_KEY.first(digest=digest)
     principal = principal_of_key(found)
     tenancy.note(tenancy.Scope(principal.tenant_id))
     return principal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
@@ -47,13 +48,15 @@ class Claims:
 
     subject: str
     org_id: str | None
+    expires_at: float = math.inf  # ``exp`` and LEEWAY, in seconds since 1970
 
     @classmethod
     def checked(cls, payload: Mapping[str, Json], config: Config) -> Claims:
         """The claims. Unauthenticated if one is not a text of 1 to 255 printable characters."""
         org_id = payload.get(config.jwt_org_claim)
         subject = _checked(payload.get(config.jwt_subject_claim))
-        return cls(subject, None if org_id is None else _checked(org_id))
+        expires_at = int(payload["exp"]) + LEEWAY
+        return cls(subject, None if org_id is None else _checked(org_id), expires_at)
 
 
 class TokenVerifier:
@@ -81,7 +84,7 @@ class TokenVerifier:
         claims = Claims.checked(payload, self._config)
         if len(self._seen) >= MAX_REMEMBERED:
             self._seen.clear()
-        self._seen[token] = (min(now + REMEMBERED, int(payload["exp"]) + LEEWAY), claims)
+        self._seen[token] = (min(now + REMEMBERED, claims.expires_at), claims)
         return claims
 
     def _decode(self, token: str) -> dict[str, Json]:

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 INTERVAL = 0.1  # seconds between two looks at the outbox; a message through Redis ends the wait
 PAUSE = 1.0  # seconds, after a fault of PostgreSQL
 DELIVERIES = Signal("webhooks:due")  # deliveries to webhook endpoints are due
+SEQUENCED = Signal("events:sequenced")  # events have positions; streams read them
 FEW = 10  # events in the first transaction after a fault
 
 
@@ -38,6 +39,7 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
                     moved = positions.sequence(limit)
                     if moved:
                         DELIVERIES.notify()
+                        SEQUENCED.notify()
             except (psycopg2.Error, PoolTimeout) as fault:
                 log.warning("sequencer_failed", extra={"reason": type(fault).__name__})
                 limit = FEW  # so many are moved in time, however large they are

@@ -97,7 +97,7 @@ def list_events(
     """
     own = current_scope().tenant_id
     shown = own if tenant_id is None else visible_id(tenant_id)
-    start = 0 if after is None else _read_position(after, own)
+    start = read_position(after, own)
     values: dict[str, object] = {"after": start, "limit": limit}
     if shown is not None:
         values["tenant_id"] = shown
@@ -165,8 +165,13 @@ def _shown_position(
     return base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
-def _read_position(after: str, tenant_id: UUID | None) -> int:
-    """The position that a credential of the tenant, or of the platform, has sent; raises Invalid."""
+def read_position(after: str | None, tenant_id: UUID | None) -> int:
+    """The position that a credential of the tenant, or of the platform, has sent; 0 without one.
+
+    Raises Invalid.
+    """
+    if after is None:
+        return 0
     if tenant_id is None:
         if after.isascii() and after.isdecimal() and len(after) <= 18:
             return int(after)

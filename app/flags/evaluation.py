@@ -7,7 +7,7 @@ type. The flags of a suspended tenant are disabled: each has the preset's value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -66,6 +66,7 @@ class FlagSet:
     is_active: bool
     plan_name: str
     flags: dict[str, EffectiveFlag]
+    grant_key: bytes | None = None  # None: no event has a position yet
 
 
 IN_FORCE = "(o.expires_at IS NULL OR o.expires_at > now())"
@@ -81,8 +82,9 @@ FINGERPRINT_COLUMN = f"""
         SELECT string_agg(concat(o.id, '.', o.version), ',' ORDER BY o.id) {OVERRIDES} AND {IN_FORCE}
     ))) AS fingerprint
 """
+GRANT_KEY = "(SELECT cursor_key FROM event_feed) AS grant_key"
 FLAG_COLUMNS = f"""
-    {FINGERPRINT_COLUMN}, plan.is_active, plan.plan_name, preset.flags, (
+    {FINGERPRINT_COLUMN}, plan.is_active, plan.plan_name, preset.flags, {GRANT_KEY}, (
         SELECT json_agg(
             json_build_object(
                 'id', o.id, 'flag_key', o.flag_key, 'flag_value', o.flag_value,
@@ -91,19 +93,24 @@ FLAG_COLUMNS = f"""
         ) {OVERRIDES} AND %s
     ) AS overrides
 """
+FROM_PLANS = """
+    FROM plans_in_force plan
+    LEFT JOIN plan_presets preset ON preset.name = plan.plan_name
+    LEFT JOIN plan_presets ended ON ended.name = plan.ended_plan_name
+"""
 
 
 def _statement(name: str, columns: str) -> Statement:
-    from_plans = """
-        FROM plans_in_force plan
-        LEFT JOIN plan_presets preset ON preset.name = plan.plan_name
-        LEFT JOIN plan_presets ended ON ended.name = plan.ended_plan_name
-        WHERE plan.tenant_id = :tenant_id
-    """
-    return Statement(name, f"SELECT {columns} {from_plans}")
+    return Statement(name, f"SELECT {columns} {FROM_PLANS} WHERE plan.tenant_id = :tenant_id")
 
 
 FINGERPRINT = _statement("flags.fingerprint", FINGERPRINT_COLUMN)
+FINGERPRINTS = Statement(
+    "flags.fingerprints",
+    f"SELECT plan.tenant_id, {FINGERPRINT_COLUMN} {FROM_PLANS}"
+    " WHERE plan.tenant_id = ANY (CAST(:tenant_ids AS uuid[]))",
+    prepare=False,
+)
 EVALUATE_ALL = _statement("flags.evaluate_all", FLAG_COLUMNS % "true")
 EVALUATE_ONE = _statement("flags.evaluate_one", FLAG_COLUMNS % "o.flag_key = :flag_key")
 
@@ -114,6 +121,12 @@ def fingerprint(tenant_id: UUID) -> str:
     if found is None:
         raise NotFound.of("tenant")
     return found
+
+
+def fingerprints(tenant_ids: Iterable[UUID]) -> dict[UUID, str]:
+    """The fingerprints of several tenants; a tenant that does not exist is absent."""
+    found = FINGERPRINTS.all(tenant_ids=list(map(str, tenant_ids)))
+    return {row.tenant_id: row.fingerprint for row in found}
 
 
 def evaluate_all(tenant_id: UUID) -> FlagSet:
@@ -136,7 +149,7 @@ def _flag_set(state: Any, flag_key: str | None = None) -> FlagSet:
         for flag in state.flags or ()
         if flag_key is None or flag["flag_key"] == flag_key
     }
-    return FlagSet(state.fingerprint, state.is_active, state.plan_name, flags)
+    return FlagSet(state.fingerprint, state.is_active, state.plan_name, flags, state.grant_key)
 
 
 def _effective(flag: Flag, override: Mapping[str, Json] | None, is_active: bool) -> EffectiveFlag:

@@ -1,7 +1,8 @@
 """OpenFeature Remote Evaluation Protocol (OFREP) 0.3: flags for any OpenFeature SDK.
 
 Flags depend on nothing but the tenant. It is the credential's; the evaluation context of a platform
-credential names it as ``tenant_id``. Answers and errors have the protocol's own bodies. The reasons
+credential names it as ``tenant_id``. ``eventStreams`` of the answer for all flags names the stream
+(:mod:`app.streams`) that tells a client when to ask again. Answers and errors have the protocol's own bodies. The reasons
 are:
 
 - ``STATIC``: the preset's value
@@ -20,10 +21,15 @@ from flask.blueprints import BlueprintSetupState
 
 from app.auth.guard import home_tenant_id, requires
 from app.auth.permissions import Permission
+from app.auth.proofs import Proof
+from app.config import current_config
 from app.core import json_text
+from app.core.db.replicas.watch import NotReadable
+from app.core.db.transactions import current_transaction
 from app.core.errors import AppError, Invalid
 from app.core.http.blueprint import Blueprint
 from app.core.http.error_handlers import answer_errors
+from app.core.http.request import current_request
 from app.core.json_text import Json
 from app.flags import ofrep_document
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate, evaluate_all, fingerprint
@@ -69,15 +75,30 @@ def evaluate_flags() -> Response:
     """Evaluate all flags (OFREP).
 
     Answers 304 if `If-None-Match` has the ETag of an equal answer for the same tenant.
+    `eventStreams` names the stream that tells when flags have changed, see `GET /ofrep/v1/events`.
     """
     tenant_id = _tenant_id(_context())
+    proof = current_request().proof
+    tag = proof.tag if isinstance(proof, Proof) else str
     if request.if_none_match:
-        current = fingerprint(tenant_id)
+        current = tag(fingerprint(tenant_id))
         if request.if_none_match.contains_weak(current):
             return _tagged(Response(status=304), current)
     found = evaluate_all(tenant_id)
-    flags = [_success(flag, found.plan_name) for flag in found.flags.values()]
-    return _tagged(_answer({"flags": flags}), found.fingerprint)
+    body: dict[str, object] = {
+        "flags": [_success(flag, found.plan_name) for flag in found.flags.values()]
+    }
+    if isinstance(proof, Proof) and found.grant_key is not None:
+        body["eventStreams"] = [_event_stream(tenant_id, proof.grant(tenant_id, found.grant_key))]
+    return _tagged(_answer(body), tag(found.fingerprint))
+
+
+def _event_stream(tenant_id: UUID, grant: str) -> dict[str, object]:
+    """Where a client listens for changes (OFREP's ADR 8); without ``url``, at the same origin."""
+    path = f"/ofrep/v1/events?tenant_id={tenant_id}&grant={grant}"
+    address = current_config().stream_url or current_config().public_url
+    where = {"url": address.rstrip("/") + path} if address else {"endpoint": {"requestUri": path}}
+    return {"type": "sse", **where}
 
 
 def _context() -> Mapping[str, object]:
@@ -134,7 +155,13 @@ def _answer(body: dict[str, object]) -> Response:
 
 
 def _tagged(response: Response, tag: str) -> Response:
-    """The response with its ETag. Caches must revalidate it, and shared caches must not store it."""
+    """The response with its ETag. Caches must revalidate it, and shared caches must not store it.
+
+    Raises NotReadable where a replica does not have the flags yet of which an event told.
+    """
+    told = request.args.get("flagConfigEtag", "").strip('"')
+    if told not in ("", tag) and current_transaction().standby is not None:
+        raise NotReadable("it has other flags than the event that the request names")
     response.set_etag(tag)
     response.cache_control.private = True
     response.cache_control.no_cache = True

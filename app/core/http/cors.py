@@ -19,6 +19,7 @@ REQUEST_HEADERS = (
     "Authorization",
     "Content-Type",
     "Idempotency-Key",
+    "Last-Event-ID",
     "If-Match",
     "If-None-Match",
     "X-Consistency",

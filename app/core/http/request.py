@@ -19,6 +19,7 @@ class Request(flask.Request):
     started: float  # time.perf_counter()
     usage: Usage | None = None  # the state of the rate limit that counted the request last
     principal: object = None  # a Principal; use app.auth.guard.current_principal()
+    proof: object = None  # an app.auth.proofs.Proof; None for the console and commands
     credential = ""  # the scope of idempotency keys; "" for a public endpoint
     api_key_id: UUID | None = None
     key: dict[str, str] | None = None  # of IdempotencyKey, if this is the first request with it

@@ -1,0 +1,213 @@
+"""The hub of a stream process: it reads what has changed once, and tells the open streams.
+
+The event feed is the source of truth. The hub reads it after each message of the sequencer, and
+every :data:`LOOK_EVERY` seconds, so nothing is lost while Redis is unavailable. An event may change
+its tenant's flags, and show that a credential is not valid any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import defaultdict
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import psycopg2
+from flask import Flask, current_app
+from prometheus_client import Counter, Gauge
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.auth.proofs import Proof
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.core.errors import AppError, Forbidden, Unauthenticated
+from app.core.jobs.signals import listening
+from app.events import service
+from app.events.sequencer import SEQUENCED
+from app.flags.evaluation import fingerprints
+from app.operations.background import LAST_SEEN, SEEN_EVERY
+from app.streams.stream import FeedStream, FlagStream, Stream, frame_of
+
+log = logging.getLogger(__name__)
+
+EXTENSION = "streams"
+LOOK_EVERY = 1.0  # seconds, without a message
+GATHER = 0.05  # seconds; above signals.PAUSE
+READ = 200  # events in one transaction
+FLAGS_EVERY = 15.0  # seconds; expiries and the ends of trials change flags without an event
+CREDENTIALS_EVERY = (25.0, 35.0)  # seconds
+CHECKED = 100  # credentials in one turn
+PAUSE = 1.0  # seconds, after a fault of PostgreSQL
+ENDING = {
+    "api_key.revoked",
+    "membership.deactivated",
+    "membership.role_changed",
+    "membership.updated",
+    "tenant.deleted",
+    "tenant.deletion_requested",
+    "tenant.suspended",
+    "user.erased",
+    "user.updated",
+}
+"""Events after which a credential may be refused."""
+
+OPEN = Gauge("streams_open", "Open event streams, and reads that wait.", ["kind"])
+DROPPED = Counter("streams_dropped_total", "Streams that were closed as their client reads slowly.")
+
+
+class Hub:
+    """The streams of one process. Its thread, a greenlet under gevent, calls them."""
+
+    def __init__(self, app: Flask) -> None:
+        self.app = app
+        self.is_stopping = False
+        self.position: int | None = None  # of the last event that the streams were told; None: new
+        self.streams: set[Stream] = set()
+        self._of_tenant: dict[UUID | None, set[Stream]] = defaultdict(set)  # None: of all tenants
+        self._of_proof: dict[Proof, set[Stream]] = defaultdict(set)
+        self._due: dict[Proof, float] = {}  # when the credential is checked next
+        self._changed: set[UUID] = set()  # tenants whose flags may have changed
+        self._refused: set[str] = set()  # ids of users, keys and tenants to check at once
+        self._woken = threading.Event()
+        self._flags_due = self._seen_due = 0.0
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def stop(self) -> None:
+        """End all streams; clients come back after a second, to another process."""
+        self.is_stopping = True
+        for stream in [*self.streams]:
+            stream.end(b"retry: 1000\n\n")
+
+    def add(self, stream: Stream) -> None:
+        self.streams.add(stream)
+        self._of_tenant[stream.tenant_id].add(stream)
+        self._of_proof[stream.proof].add(stream)
+        self._due.setdefault(stream.proof, time.monotonic() + random.uniform(*CREDENTIALS_EVERY))  # noqa: S311
+        OPEN.labels(stream.kind).inc()
+        if isinstance(stream, FlagStream):
+            self._changed.add(stream.tenant_id)  # its flags may have changed since they were read
+            self._woken.set()
+
+    def remove(self, stream: Stream) -> None:
+        self.streams.remove(stream)
+        OPEN.labels(stream.kind).dec()
+        DROPPED.inc(stream.is_dropped)
+        self._of_tenant[stream.tenant_id].remove(stream)
+        if not self._of_tenant[stream.tenant_id]:
+            del self._of_tenant[stream.tenant_id]
+        self._of_proof[stream.proof].remove(stream)
+        if not self._of_proof[stream.proof]:
+            del self._of_proof[stream.proof], self._due[stream.proof]
+
+    def count(self, tenant_id: UUID | None) -> int:
+        """How many streams a tenant has."""
+        return len(self._of_tenant.get(tenant_id, ()))
+
+    def _run(self) -> None:
+        with listening(self.app, SEQUENCED, self._woken.set):
+            while not self.is_stopping:
+                if self._woken.wait(LOOK_EVERY):
+                    time.sleep(GATHER)
+                self._woken.clear()
+                try:
+                    with self.app.app_context():
+                        self._read_events()
+                        self._check_flags()
+                        self._check_credentials()
+                        self._show_life()
+                except (psycopg2.Error, PoolTimeout) as fault:
+                    log.warning("streams_failed", extra={"reason": type(fault).__name__})
+                    time.sleep(PAUSE)
+
+    def _read_events(self) -> None:
+        """Tell the streams all events after the last position."""
+        has_more = True
+        while has_more:
+            try:
+                with tenancy.platform_transaction():
+                    if self.position is None:
+                        self.position = service.last_position()
+                    page = service.list_events(str(self.position), limit=READ)
+            except AppError:  # after a restore, for example: begin again, and check everything
+                self.position, self._flags_due = None, 0.0
+                self._due = dict.fromkeys(self._due, 0.0)
+                for stream in self.streams:
+                    if isinstance(stream, FeedStream):
+                        stream.end()
+                continue
+            for row in page.items:
+                self._tell(row)
+            self.position = int(page.next_cursor or 0)
+            has_more = len(page.items) == READ
+
+    def _tell(self, row: Any) -> None:
+        """Tell the streams one event, and note what follows from it for flags and credentials."""
+        if row.type.startswith("plan."):
+            self._changed.update(self._tenants_of_flags())
+        self._changed.add(row.tenant_id)
+        if row.type in ENDING:
+            columns = row.data or row.after or {}
+            self._refused.update(str(columns.get(name)) for name in ("id", "user_id"))
+        frames: dict[UUID | None, bytes] = {}  # by tenant, as whom the credential reads; None: all
+        for stream in (*self._of_tenant.get(row.tenant_id, ()), *self._of_tenant.get(None, ())):
+            if stream.wants(row):
+                if stream.own not in frames:
+                    frames[stream.own] = frame_of(service.as_seen_by(stream.own, row))
+                stream.put(frames[stream.own])
+
+    def _check_flags(self) -> None:
+        """Compare the flags of tenants that have changed with what their streams were told."""
+        now = time.monotonic()
+        if now >= self._flags_due:
+            self._changed.update(self._tenants_of_flags())
+            self._flags_due = now + FLAGS_EVERY
+        changed = {*self._changed}
+        with_streams = changed & self._of_tenant.keys()
+        if with_streams:
+            with tenancy.platform_transaction():
+                found = fingerprints(with_streams)
+            for tenant_id in with_streams:
+                for stream in [*self._of_tenant.get(tenant_id, ())]:
+                    if isinstance(stream, FlagStream):
+                        stream.tell(found.get(tenant_id, ""))
+        self._changed -= changed
+
+    def _tenants_of_flags(self) -> set[UUID]:
+        return {one.tenant_id for one in self.streams if isinstance(one, FlagStream)}
+
+    def _check_credentials(self) -> None:
+        """End the streams whose credential is refused; check the rest of many in the next turn."""
+        now, refused = time.monotonic(), self._refused
+        if refused:
+            for proof, streams in self._of_proof.items():
+                if not refused.isdisjoint(next(iter(streams)).names):
+                    self._due[proof] = now
+        self._refused = set()
+        due = [proof for proof, at in self._due.items() if at <= now]
+        for proof in due[:CHECKED]:
+            principal = None
+            with suppress(Unauthenticated, Forbidden), transaction():
+                principal = proof.principal()
+            for stream in [*self._of_proof.get(proof, ())]:
+                stream.check(principal)
+            if proof in self._due:
+                self._due[proof] = now + random.uniform(*CREDENTIALS_EVERY)  # noqa: S311
+        if len(due) > CHECKED:
+            self._woken.set()
+
+    def _show_life(self) -> None:
+        if time.monotonic() >= self._seen_due:
+            self._seen_due = time.monotonic() + SEEN_EVERY
+            LAST_SEEN.put({EXTENSION: time.time()})
+
+
+def current_hub() -> Hub | None:
+    """The hub of this stream process; None in a web process."""
+    found: Hub | None = current_app.extensions.get(EXTENSION)
+    return found

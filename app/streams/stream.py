@@ -1,0 +1,205 @@
+"""One open stream: server-sent events (the HTML standard) that wait until their client reads them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg2
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.auth.guard import Requires, current_principal
+from app.auth.principals import Principal
+from app.auth.proofs import Proof
+from app.core import json_text
+from app.core.db import tenancy
+from app.core.db.transactions import transaction
+from app.core.errors import AppError, Forbidden
+from app.core.http.request import current_request
+from app.events import service
+from app.events.schemas import EventSchema
+
+if TYPE_CHECKING:
+    from app.streams.hub import Hub
+
+HEARTBEAT = 15.0  # seconds without an event; then a comment is sent
+MAX_UNSENT = 256 * 1024  # bytes
+RETRY = (1000, 5000)  # milliseconds until a client comes back; at random, so not all at once
+PAGE = 100  # events
+HUB_STARTS = 0.1  # seconds
+EVENT = EventSchema()
+NO_EVENTS = service.FeedPage([], None)
+
+
+def frame_of(event: Any) -> bytes:
+    """A server-sent event of the feed, for a row of it."""
+    return b"id: %b\ndata: %b\n\n" % (
+        str(event.position).encode(),
+        json_text.dumps(EVENT.dump(event)),
+    )
+
+
+class Stream:
+    """A stream about one tenant, or about all (None). ``proof`` is its credential."""
+
+    kind = ""
+
+    def __init__(self, hub: Hub, access: Requires, tenant_id: UUID | None) -> None:
+        principal, proof = current_principal(), current_request().proof
+        assert isinstance(proof, Proof)  # noqa: S101 - the console and commands open no stream
+        self.proof = proof
+        self.own = principal.tenant_id
+        self.names = {principal.actor.id.removeprefix("key:"), str(self.own)}
+        self.tenant_id = tenant_id
+        self.is_dropped = False
+        self._hub = hub
+        self._access = access
+        self._unsent: deque[bytes] = deque()
+        self._size = 0
+        self._woken = threading.Event()
+        self._is_ended = False
+        self._drop: Callable[[], object] = bool
+
+    def put(self, frame: bytes) -> None:
+        """Send ``frame``, unless the stream has ended. Ends it if its client reads too slowly."""
+        if self._is_ended:
+            return
+        self._size += len(frame)
+        self._unsent.append(frame)
+        self._woken.set()
+        if self._size > MAX_UNSENT:
+            self.is_dropped = self._is_ended = True
+            self._drop()
+
+    def wants(self, row: Any) -> bool:
+        """Whether the hub must put an event."""
+        return False
+
+    def end(self, last: bytes = b"") -> None:
+        self.put(last)
+        self._is_ended = True
+
+    def check(self, principal: Principal | None) -> None:
+        """End the stream if its credential, which now has this principal, is refused."""
+        try:
+            if principal is None or principal.tenant_id != self.own:
+                raise Forbidden
+            self._access.check(principal)
+        except Forbidden:
+            self.end()
+
+    def frames(self) -> Iterator[bytes]:
+        """The bytes of the answer. The stream is open while they are iterated."""
+        import gevent  # only the stream process has it
+
+        # It interrupts the greenlet, which may wait for the client.
+        self._drop = partial(gevent.kill, gevent.getcurrent(), block=False)
+        self._hub.add(self)
+        try:
+            yield b"retry: %d\n\n" % random.randint(*RETRY)  # noqa: S311
+            yield from self._first()
+            while not self._is_ended or self._unsent:
+                if self._woken.wait(HEARTBEAT):
+                    self._woken.clear()
+                    sent = b"".join(self._unsent)
+                    self._unsent.clear()
+                    self._size = 0
+                    yield sent
+                else:
+                    yield b":\n\n"
+        finally:
+            self._hub.remove(self)
+
+    def _first(self) -> Iterator[bytes]:
+        """What is sent before the hub's frames."""
+        return iter(())
+
+
+class FlagStream(Stream):
+    """Tells that a tenant's flags have changed (OFREP's ADR 8)."""
+
+    kind = "flags"
+    tenant_id: UUID
+
+    def __init__(self, *place: Any, fingerprint: str, last_id: str | None) -> None:
+        super().__init__(*place)
+        self._told = fingerprint
+        if last_id != self.proof.tag(fingerprint):
+            self.put(self._frame())
+
+    def tell(self, fingerprint: str) -> None:
+        if fingerprint != self._told:
+            self._told = fingerprint
+            self.put(self._frame())
+
+    def _frame(self) -> bytes:
+        tag = self.proof.tag(self._told)
+        data = json_text.dumps({"type": "refetchEvaluation", "etag": f'"{tag}"'})
+        return b"id: %b\nevent: message\ndata: %b\n\n" % (tag.encode(), data)
+
+
+class FeedStream(Stream):
+    """The event feed after a position: first from the database, then as the hub reads it."""
+
+    kind = "events"
+
+    def __init__(self, *place: Any, types: list[str] | None, first: service.FeedPage) -> None:
+        super().__init__(*place)
+        self._types = types
+        self._is_live = False
+        self._page = first
+        self._had = service.read_position(first.next_cursor, self.own)
+
+    def wants(self, row: Any) -> bool:
+        has_type = self._types is None or row.type in self._types
+        return has_type and self._is_live and row.position > self._had
+
+    def _first(self) -> Iterator[bytes]:
+        while True:
+            page, self._page = self._page, NO_EVENTS
+            yield b"".join(map(frame_of, page.items))
+            position = self._hub.position
+            if len(page.items) < PAGE and position is not None and position <= self._had:
+                self._is_live = True  # the hub tells all that follows
+                return
+            if position is None:
+                time.sleep(HUB_STARTS)
+            try:
+                with self._hub.app.app_context(), transaction():
+                    tenancy.enter(tenancy.Scope(self.own))
+                    self._page = service.list_events(
+                        page.next_cursor, types=self._types, tenant_id=self.tenant_id, limit=PAGE
+                    )
+                    self._had = service.read_position(self._page.next_cursor, self.own)
+            except (AppError, psycopg2.Error, PoolTimeout):
+                self.end()  # the client comes back with its position
+                return
+
+
+class WaitingRead(Stream):
+    """A read of the feed that waits for an event after ``position``, which the hub has told."""
+
+    kind = "wait"
+
+    def __init__(self, *place: Any, types: list[str] | None, position: int | None) -> None:
+        super().__init__(*place)
+        self._types = types
+        self._position = position
+
+    def wants(self, row: Any) -> bool:
+        return self._types is None or row.type in self._types
+
+    def wait(self, seconds: float) -> None:
+        """Return after an event, after ``seconds``, or when the credential is refused."""
+        self._hub.add(self)
+        try:
+            if self._hub.position == self._position:
+                self._woken.wait(seconds)
+        finally:
+            self._hub.remove(self)
