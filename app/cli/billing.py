@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -20,7 +21,7 @@ from app.core.actors import SYSTEM_CLI
 from app.core.db.tenancy import platform_transaction
 from app.inbox import trial
 from app.inbox.providers import RECEIVERS
-from app.surfaces.commands.output import print_rows, progress_bar
+from app.surfaces.commands.output import print_fields, print_rows, progress_bar
 from app.surfaces.commands.refusals import Refused
 from app.surfaces.commands.text import print_json
 
@@ -34,7 +35,6 @@ SECRETS = {
     "lemonsqueezy": "THE_SIGNING_SECRET",
     "polar": "polar_whs_…",
 }
-COLUMNS = ("subscription_id", "tenant_id", "kinds")
 WORKS = "works"
 
 
@@ -48,32 +48,24 @@ def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
     It takes the place of the job: a comparison that is under way continues, also if this command
     is interrupted.
     """
-    chosen = _with_key(provider)
+    chosen, rows, counts = PROVIDERS[provider], list[dict[str, Any]](), Counter[str]()
+    if not has_api_key(chosen, current_config()):
+        raise Refused(f"{RECEIVERS[provider].api_key.upper()} is not set.")
     try:
         with progress_bar() as bar:
             task = bar.add_task(chosen.title, total=None)
-            if dry_run:
-                rows = []
-                for result in reconcile.preview(chosen):
-                    bar.advance(task, result.compared)
-                    rows += [one._asdict() for one in result.found]
-            else:
-                counts = Counter[str]()
-                for counts in _compare(chosen):
-                    bar.update(task, completed=counts["compared"])
+            for result in reconcile.preview(chosen) if dry_run else ():
+                bar.advance(task, result.compared)
+                rows += ({**one._asdict(), "kinds": " ".join(one.kinds)} for one in result.found)
+            for counts in () if dry_run else _compare(chosen):
+                bar.update(task, completed=counts["compared"])
     except ReadFailed as fault:
-        raise Refused(f"{fault}. What was compared before is repaired.") from None
+        kept = "" if dry_run else " What was compared before is repaired."
+        raise Refused(f"{fault}.{kept}") from None
     if dry_run:
-        shown = [{**one, "kinds": " ".join(one["kinds"])} for one in rows]
-        print_rows(shown, COLUMNS, as_json=as_json)
-    elif as_json:
-        print_json(counts)
+        print_rows(rows, ("subscription_id", "tenant_id", "kinds"), as_json=as_json)
     else:
-        print_rows(
-            [{"what": name, "subscriptions": counts[name]} for name in sorted(counts)],
-            ("what", "subscriptions"),
-            as_json=False,
-        )
+        print_fields(counts, as_json=as_json)
 
 
 def _compare(provider: BillingProvider) -> Iterator[Counter[str]]:
@@ -122,8 +114,7 @@ def connect(provider: str, url: str | None, as_json: bool) -> None:
         if missing:
             click.echo("\n  ".join(("Set these, and restart the service:", *missing)))
         click.echo(f"API key: {key}\nReceiver: {received}")
-    is_connected = all(told.startswith(WORKS) for told in (key, received))
-    if not is_connected:
+    if not (key.startswith(WORKS) and received.startswith(WORKS)):
         raise SystemExit(1)
 
 
@@ -136,12 +127,6 @@ def _missing(provider: BillingProvider) -> Iterator[str]:
         yield f"{receiver.api_key.upper()}=…"
         if not provider.api_url:
             yield f"{provider.name.upper()}_API_URL=https://SITE.chargebee.com/api/v2"
-
-
-def _with_key(name: str) -> BillingProvider:
-    if not has_api_key(PROVIDERS[name], current_config()):
-        raise Refused(f"{RECEIVERS[name].api_key.upper()} is not set.")
-    return PROVIDERS[name]
 
 
 def _try_key(provider: BillingProvider) -> str:
