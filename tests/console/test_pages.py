@@ -91,8 +91,8 @@ class TestEveryPage:
     def test_is_refused_to_a_tenant_where_it_is_the_platforms(self, signed_in, world):
         browser = signed_in(world["user"])
 
-        for path in ("/console/tenants", "/console/webhooks", "/console/operations"):
-            assert browser.get(path).status_code == 403, path
+        for name in ("tenants", "webhooks", "operations", "billing"):
+            assert browser.get(f"/console/{name}").status_code == 403, name
 
     def test_that_does_not_exist_says_so(self, signed_in):
         answer = signed_in().get("/console/nothing/here")
