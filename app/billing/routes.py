@@ -26,7 +26,6 @@ from app.core.json_text import Json
 from app.inbox.providers import RECEIVERS, register
 from app.inbox.routes import receive
 from app.inbox.verification import WebhookSecretMissing
-from app.subscriptions.models import ProviderName
 
 blp = Blueprint(
     "billing_customers",
@@ -65,9 +64,7 @@ def receive_billing_event(provider: str) -> Response:
     `provider` is `stripe`, `paddle`, `chargebee`, `lemonsqueezy` or `polar`. Answers as the identity
     provider's receiver does.
     """
-    if provider not in PROVIDERS:
-        raise NotFound.of("provider")
-    return receive(RECEIVERS[provider])
+    return receive(RECEIVERS[_known(provider)])
 
 
 @providers.get("")
@@ -91,9 +88,7 @@ def reconcile(provider: str) -> dict[str, Json]:
 
     A job does it. A comparison that is under way continues.
     """
-    if provider not in PROVIDERS:
-        raise NotFound.of("provider")
-    return status.begin_comparison(provider, actor=current_actor())
+    return status.begin_comparison(_known(provider), actor=current_actor())
 
 
 @blp.get("")
@@ -126,7 +121,7 @@ def set_customer(body: dict[str, Json], provider: str, customer_id: str) -> Bill
     It counts where neither the metadata at the provider nor a known subscription of the customer
     says which tenant it is. Known subscriptions stay with their tenant.
     """
-    name, tenant_id = _checked(provider, customer_id), body["tenant_id"]
+    name, tenant_id = _known(provider, customer_id), body["tenant_id"]
     return customers.set_tenant(name, customer_id, tenant_id, actor=current_actor())
 
 
@@ -136,12 +131,12 @@ def set_customer(body: dict[str, Json], provider: str, customer_id: str) -> Bill
 @blp.raises(NotFound.of(BillingCustomer))
 def delete_customer(provider: str, customer_id: str) -> None:
     """Delete the tenant of a customer at a billing provider; known subscriptions stay."""
-    customers.delete(_checked(provider, customer_id), customer_id, actor=current_actor())
+    customers.delete(_known(provider, customer_id), customer_id, actor=current_actor())
 
 
-def _checked(provider: str, customer_id: str) -> str:
+def _known(provider: str, customer_id: str = "") -> str:
     """The provider of a path; raises NotFound for another word, and for an impossible id."""
-    if provider not in set(ProviderName):
+    if provider not in PROVIDERS:
         raise NotFound.of("provider")
     if len(customer_id) > MAX_CUSTOMER_ID or not customer_id.isprintable():
         raise NotFound.of(BillingCustomer)

@@ -25,10 +25,10 @@ class Documented(Schema):
 class BillingCustomerSchema(Documented, RowSchema):
     """The tenant of a customer at a billing provider."""
 
-    tenant_id = Uuid(required=True)
-    provider = Choice(ProviderName, required=True)
-    customer_id = Str(required=True)
-    is_manual = Bool(required=True)
+    tenant_id = Uuid()
+    provider = Choice(ProviderName)
+    customer_id = Str()
+    is_manual = Bool()
 
 
 class BillingCustomerSetSchema(Documented):

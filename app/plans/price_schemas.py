@@ -8,7 +8,7 @@ from app.core.errors import Entry, value_error
 from app.core.http.pagination import PageQuerySchema
 from app.core.json_text import Json
 from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.plans.prices import SHOWN
 from app.plans.schemas import FLAG_KEY_PATTERN
 from app.subscriptions.models import ProviderName
@@ -42,31 +42,29 @@ class Documented(Schema):
 class PlanPriceSchema(Documented, RowSchema):
     """What a price of a billing provider gives."""
 
-    provider = Choice(ProviderName, required=True)
-    price_id = Str(required=True, nullable=True)
-    lookup_key = Str(required=True, nullable=True)
-    plan_name = Str(required=True)
-    limit_key = Str(required=True, nullable=True)
-    sort_order = Int(required=True)
+    provider = Choice(ProviderName)
+    price_id = Str(nullable=True)
+    lookup_key = Str(nullable=True)
+    plan_name = Str()
+    limit_key = Str(nullable=True)
+    sort_order = Int()
 
 
-class ChangedSubscriptionSchema(Documented):
+class ChangedSubscriptionSchema(Documented, AnswerSchema):
     """A subscription that gets another plan or other limits."""
 
-    id = Uuid(required=True)
-    tenant_id = Uuid(required=True)
-    bp_subscription_id = Str(required=True, description="The provider's id of the subscription.")
-    plan_name = Str(required=True, description="The plan that it has.")
-    next_plan_name = Str(required=True, description="The plan that it gets.")
+    id = Uuid()
+    tenant_id = Uuid()
+    bp_subscription_id = Str(description="The provider's id of the subscription.")
+    plan_name = Str(description="The plan that it has.")
+    next_plan_name = Str(description="The plan that it gets.")
 
 
 class PlanPriceChangeSchema(PlanPriceSchema):
     """What a price gives, and which subscriptions that changes."""
 
-    subscriptions = Int(required=True, description="How many subscriptions change.")
-    changed = ListOf(
-        Nested(ChangedSubscriptionSchema), required=True, description=f"The first {SHOWN} of them."
-    )
+    subscriptions = Int(description="How many subscriptions change.")
+    changed = ListOf(Nested(ChangedSubscriptionSchema), description=f"The first {SHOWN} of them.")
 
 
 class PlanPriceSetSchema(Documented):

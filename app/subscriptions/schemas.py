@@ -19,7 +19,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import RowSchema, Schema
+from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.subscriptions.models import ProviderName
 from app.subscriptions.service import is_managed
 from app.subscriptions.statuses import StatusClass, vocabulary_text
@@ -78,29 +78,27 @@ class Documented(Schema):
 class SubscriptionSchema(Documented, RowSchema):
     """A subscription."""
 
-    bp_subscription_id = Str(required=True)
-    bp_customer_id = Str(required=True)
-    bp_plan_id = Str(required=True)
-    bp_status = Str(required=True)
-    plan_name = Str(required=True)
-    is_free_trial = Bool(required=True)
-    start_date = AwareDateTime(required=True)
-    auto_renew = Bool(required=True)
-    billing_cycle = Str(required=True, metadata={"enum": list(CYCLES)})
-    per_cycle_billing_amount = Int(
-        required=True, description="In minor units of the currency (cents)."
-    )
-    billing_address_line_1 = Str(required=True)
-    billing_city = Str(required=True)
-    billing_state = Str(required=True)
-    billing_zip = Str(required=True)
-    billing_country = Str(required=True)
-    billing_email = Str(required=True)
-    billing_phone = Str(required=True)
-    billing_contact_name = Str(required=True)
-    send_invoice_days_before_due = Int(required=True)
-    send_email_receipts = Bool(required=True)
-    send_paper_receipts = Bool(required=True)
+    bp_subscription_id = Str()
+    bp_customer_id = Str()
+    bp_plan_id = Str()
+    bp_status = Str()
+    plan_name = Str()
+    is_free_trial = Bool()
+    start_date = AwareDateTime()
+    auto_renew = Bool()
+    billing_cycle = Str(metadata={"enum": list(CYCLES)})
+    per_cycle_billing_amount = Int(description="In minor units of the currency (cents).")
+    billing_address_line_1 = Str()
+    billing_city = Str()
+    billing_state = Str()
+    billing_zip = Str()
+    billing_country = Str()
+    billing_email = Str()
+    billing_phone = Str()
+    billing_contact_name = Str()
+    send_invoice_days_before_due = Int()
+    send_email_receipts = Bool()
+    send_paper_receipts = Bool()
 
 
 class SubscriptionCreateSchema(Documented):
@@ -135,13 +133,8 @@ class SubscriptionUpdateSchema(SubscriptionCreateSchema):
     class Meta(SubscriptionCreateSchema.Meta):
         exclude = ("bp_subscription_id",)  # it never changes
 
-    bp_customer_id = Str()
-    bp_plan_id = Str()
-    bp_status = Str()
-    plan_name = Str(min_length=1, max_length=255)
-    start_date = AwareDateTime()
-    billing_cycle = Literal(*CYCLES)
-    per_cycle_billing_amount = Int(ge=0)
+    def on_bind_field(self, field_name: str, field_obj: ma.fields.Field) -> None:
+        field_obj.required = False
 
 
 class SubscriptionCancelSchema(Documented):
@@ -202,7 +195,7 @@ class ForceSchema(Schema):
     )
 
 
-class CancellationSchema(Schema):
+class CancellationSchema(AnswerSchema):
     """The recorded cancellation."""
 
     examples = {"reason": "Too expensive."}
@@ -212,9 +205,9 @@ class CancellationSchema(Schema):
         "reason": "Why it was cancelled; null without a reason.",
     }
 
-    canceled_at = AwareDateTime(required=True)
-    at_period_end = Bool(required=True, attribute="cancel_at_period_end")
-    reason = Str(required=True, nullable=True, attribute="cancel_reason")
+    canceled_at = AwareDateTime()
+    at_period_end = Bool(attribute="cancel_at_period_end")
+    reason = Str(nullable=True, attribute="cancel_reason")
 
 
 CANCELLATION = Include(
@@ -233,7 +226,7 @@ SOURCE_TIMESTAMP = own_column(
 )
 
 
-class BillingSchema(Schema):
+class BillingSchema(AnswerSchema):
     """What the events of a billing provider say about a subscription."""
 
     examples = {"currency": "EUR"}
@@ -246,15 +239,15 @@ class BillingSchema(Schema):
         "read_at": "When what is shown was read from the provider (UTC); null where events say it.",
     }
 
-    bp_provider = Choice(ProviderName, required=True, nullable=True)
-    currency = Str(required=True)
-    trial_end = AwareDateTime(required=True, nullable=True)
-    current_period_end = AwareDateTime(required=True, nullable=True)
-    collection_is_paused = Bool(required=True)
-    read_at = AwareDateTime(required=True, nullable=True)
+    bp_provider = Choice(ProviderName, nullable=True)
+    currency = Str()
+    trial_end = AwareDateTime(nullable=True)
+    current_period_end = AwareDateTime(nullable=True)
+    collection_is_paused = Bool()
+    read_at = AwareDateTime(nullable=True)
 
 
-class SubscriptionItemSchema(Schema):
+class SubscriptionItemSchema(AnswerSchema):
     """What a subscription is for."""
 
     examples = {"id": "si_1PqR", "price": "price_growth", "lookup_key": "growth", "quantity": 5}
@@ -265,10 +258,10 @@ class SubscriptionItemSchema(Schema):
         "quantity": "Null for a price that is metered.",
     }
 
-    id = Str(required=True)
-    price = Str(required=True)
-    lookup_key = Str(required=True)
-    quantity = Int(required=True, nullable=True)
+    id = Str()
+    price = Str()
+    lookup_key = Str()
+    quantity = Int(nullable=True)
 
 
 class Items(ListOf):
