@@ -7,6 +7,7 @@ its first ten items. https://docs.stripe.com/api/events/types lists the events.
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from functools import partial
 
 from app.billing.providers import reading
@@ -42,6 +43,8 @@ _EVENTS = (
     "subscription_schedule.completed", "subscription_schedule.aborted",
     "subscription_schedule.expiring",
 )  # fmt: skip
+_SHIFTS = {"ISK": -2, "UGX": -2, "MGA": 2}
+"""How far amounts are from minor units: https://docs.stripe.com/currencies#special-cases"""
 _INVOICED = ("parent", "subscription_details", "subscription")  # since 2025-03-31
 _SUBSCRIPTION_IDS = (_INVOICED, ("subscription",), ("released_subscription",))
 
@@ -72,7 +75,8 @@ def _snapshot(subscription: Document) -> Snapshot:
     is_canceled = ends_with_period or status_class is StatusClass.ENDED
     canceled_at, ended_at = map(subscription.optional_epoch, ("canceled_at", "ended_at"))
     details = subscription.at("cancellation_details")
-    amount = reading.total(_amount(item) for item in items)
+    currency = reading.currency(subscription, "currency")
+    amount = reading.total(_amount(item, currency) for item in items)
     return Snapshot(
         subscription_id=subscription.identifier("id"),
         customer_id=reading.reference(subscription, "customer"),
@@ -80,7 +84,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         status_class=status_class,
         tenant=reading.tenant(subscription.at("metadata"), subscription.at("customer", "metadata")),
         items=tuple(_item(item) for item in items),
-        currency=reading.currency(subscription, "currency"),
+        currency=currency,
         amount=None if subscription.flag("items", "has_more") else amount,
         billing_cycle=reading.billing_cycle(*cycle),
         start_date=subscription.optional_epoch("start_date") or subscription.epoch("created"),
@@ -107,11 +111,12 @@ def _item(item: Document) -> Item:
     return Item(reading.word(item, "id"), price, reading.whole(item, "quantity"), key)
 
 
-def _amount(item: Document) -> tuple[int | None, int | None]:
+def _amount(item: Document, currency: str) -> tuple[int | None, int | None]:
     """Unknown for tiers, parts of a cent, metered prices, and packages, which divide a quantity."""
     is_package = item.has("price", "transform_quantity")
     quantity = None if is_package else reading.whole(item, "quantity")
-    return reading.whole(item, "price", "unit_amount"), quantity
+    price = reading.whole(item, "price", "unit_amount")
+    return price and int(Decimal(price).scaleb(_SHIFTS.get(currency, 0))), quantity
 
 
 def _more_path(subscription: Document) -> str | None:

@@ -249,6 +249,15 @@ class TestItems:
         assert found.amount is None
         assert len(found.items) == 2
 
+    @pytest.mark.parametrize(
+        ("currency", "sent", "amount"),
+        [("jpy", 500, 500), ("isk", 50_000, 500), ("ugx", 50_000, 500), ("mga", 500, 50_000)],
+    )
+    def test_have_their_amount_in_minor_units(self, currency: str, sent: int, amount: int) -> None:
+        items = {"data": [item(1, price={"unit_amount": sent}, quantity=1)]}
+
+        assert snapshot(items=items, currency=currency).amount == amount
+
     def test_that_are_cut_have_no_known_amount(self) -> None:
         assert with_items(item(1), has_more=True).amount is None
 
