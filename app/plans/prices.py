@@ -47,20 +47,20 @@ LIST_ALL = Statement(
     .where(PlanPrice.is_deleted.is_(False))
     .order_by(PlanPrice.created_at, PlanPrice.id),
 )
-FIND_CHANGED = Statement(
-    "plan_prices.find_changed",
-    """
-    SELECT s.id, s.tenant_id, s.bp_subscription_id, s.plan_name, f.plan_name AS next_plan_name,
-        count(*) OVER () AS subscriptions
+_CHANGED = """
     FROM subscriptions s CROSS JOIN LATERAL plan_of_items(s.bp_provider, s.items) f
     WHERE s.bp_provider = :provider AND s.status_class <> 'ended' AND s.id > :after
         AND EXISTS (SELECT FROM json_array_elements(s.items) i
             WHERE i ->> 'price' = :price_id OR i ->> 'lookup_key' = :lookup_key)
         AND (f.plan_name <> s.plan_name OR CAST(f.limits AS jsonb) <> CAST(s.limits AS jsonb))
-    ORDER BY s.id LIMIT :limit
-    """,
+"""
+FIND_CHANGED = Statement(
+    "plan_prices.find_changed",
+    "SELECT s.id, s.tenant_id, s.bp_subscription_id, s.plan_name, f.plan_name AS next_plan_name"
+    f"{_CHANGED} ORDER BY s.id LIMIT :limit",
     prepare=False,
 )
+COUNT_CHANGED = Statement("plan_prices.count_changed", f"SELECT count(*) {_CHANGED}", prepare=False)
 
 
 class _DryRun(Exception):
@@ -75,8 +75,7 @@ def list_prices(paging: Paging = FIRST_PAGE, *, provider: str | None = None) -> 
 
 def find_changed(price: PlanPrice, *, limit: int, after: UUID = FIRST) -> Sequence[Any]:
     """The first subscriptions that have the price, and by their items another plan or limits."""
-    key = {name: getattr(price, name) for name in KEY}
-    return FIND_CHANGED.all(**key, limit=limit, after=after)
+    return FIND_CHANGED.all(**_key(price), limit=limit, after=after)
 
 
 def set_price(
@@ -91,7 +90,7 @@ def set_price(
     with suppress(_DryRun), savepoint():
         _, price = put(values, actor=actor)
         changed = find_changed(price, limit=SHOWN)
-        count = changed[0].subscriptions if changed else 0
+        count = COUNT_CHANGED.scalar(**_key(price), after=FIRST)
         answer = {**price._asdict(), "subscriptions": count, "changed": changed}
         if dry_run:
             raise _DryRun
@@ -133,6 +132,10 @@ def limits_of(preset: PlanPreset | None) -> set[str]:
     """The keys of the preset's flags that are limits."""
     flags: Sequence[Mapping[str, Json]] = () if preset is None else preset.flags
     return {flag["flag_key"] for flag in flags if flag["flag_type"] == FlagType.LIMIT}
+
+
+def _key(price: PlanPrice) -> dict[str, Json]:
+    return {name: getattr(price, name) for name in KEY}
 
 
 def _change(price: PlanPrice, values: Mapping[str, Json], action: str, actor: Actor) -> PlanPrice:
