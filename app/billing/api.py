@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import defaultdict
@@ -11,14 +10,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
 
-from app.billing.providers.provider import BillingProvider
+from app.billing.providers.provider import BillingProvider, PageOf
 from app.billing.snapshots import Customer, Snapshot
 from app.config import current_config
 from app.core.clock import utcnow
 from app.core.outgoing import OPERATOR, FetchFailed, retry_after
 from app.inbox.providers.payloads import Document, Unreadable, parse_object
-
-log = logging.getLogger(__name__)
 
 TIMEOUT = 10.0  # seconds of one request
 MAX_BYTES = 5 * 1024 * 1024
@@ -58,15 +55,13 @@ class Answered(NamedTuple):
     document: Document
 
 
-class Listed(NamedTuple):
-    """A page of the provider's subscriptions, without those that cannot be read.
-
-    ``at``: our time just before the page. ``cursor``: that of the next page, None at the end.
-    """
+class Read(NamedTuple):
+    """A subscription of the API, and its customer if that was read, too."""
 
     at: datetime
-    subscriptions: list[tuple[Document, Snapshot]]
-    cursor: str | None
+    document: Document
+    snapshot: Snapshot
+    customer: Customer | None = None
 
 
 # Of this process, in monotonic seconds: when the next request to a provider may begin, and until when
@@ -103,7 +98,8 @@ def get(provider: BillingProvider, path: str, *, max_bytes: int = MAX_BYTES) -> 
         _paused[provider.name] = time.monotonic() + pause
         raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
     if answer.status != 200:
-        hint = f": see {provider.name.upper()}_API_KEY" if answer.status in (401, 403) else ""
+        is_refused = answer.status in (401, 403, NOT_FOUND)
+        hint = f": see {provider.name.upper()}_API_KEY" if is_refused else ""
         raise ReadFailed(f"{provider.title} answered {answer.status}{hint}", answer.status)
     if answer.is_cut:
         raise ReadFailed(
@@ -113,33 +109,22 @@ def get(provider: BillingProvider, path: str, *, max_bytes: int = MAX_BYTES) -> 
         return Answered(at, parse_object(answer.body))
 
 
-def read_subscription(provider: BillingProvider, subscription_id: str) -> tuple[datetime, Snapshot]:
-    """The subscription as it is now, and our time just before the read.
-
-    Raises ReadFailed, also if another subscription is answered.
-    """
+def read_subscription(provider: BillingProvider, subscription_id: str) -> Read:
+    """The subscription as it is now; raises ReadFailed, also if another one is answered."""
     at, answer = get(provider, provider.subscription_path(subscription_id))
     with _readable(provider):
-        snapshot = complete(provider, provider.subscription_in(answer))
+        document = provider.subscription_in(answer)
+    snapshot = complete(provider, document)
     if snapshot.subscription_id != subscription_id:
         raise ReadFailed(f"{provider.title} answered another subscription", is_unreadable=True)
-    return at, snapshot
+    return Read(at, document, snapshot)
 
 
-def read_page(provider: BillingProvider, cursor: str, known: dict[str, Document]) -> Listed:
-    """A page of all subscriptions; raises ReadFailed. ``known`` as in :func:`complete`."""
+def read_page(provider: BillingProvider, cursor: str) -> tuple[datetime, PageOf]:
+    """A page of all subscriptions, and our time just before it; raises ReadFailed."""
     at, answer = get(provider, provider.page_path(cursor), max_bytes=MAX_PAGE)
     with _readable(provider):
-        page = provider.page(answer, cursor)
-    found = []
-    for subscription in page.subscriptions:
-        try:
-            found.append((subscription, complete(provider, subscription, known)))
-        except ReadFailed as fault:
-            if not fault.is_final:
-                raise
-            log.warning("billing_subscription_unreadable", extra={"reason": str(fault)})
-    return Listed(at, found, page.cursor)
+        return at, provider.page(answer, cursor)
 
 
 def complete(
@@ -168,8 +153,13 @@ def complete(
 
 
 def read_customer(provider: BillingProvider, customer_id: str) -> Customer:
-    """The customer as it is now; raises ReadFailed."""
-    _, answer = get(provider, provider.customer_path(customer_id))
+    """The customer as it is now; without metadata if there is none such. Raises ReadFailed."""
+    try:
+        _, answer = get(provider, provider.customer_path(customer_id))
+    except ReadFailed as fault:
+        if fault.status != NOT_FOUND:
+            raise
+        return Customer(customer_id)
     with _readable(provider):
         return provider.customer(provider.customer_in(answer))
 

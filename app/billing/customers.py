@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import bindparam
@@ -9,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.audit import service as audit
 from app.billing.models import BillingCustomer
-from app.core.actors import Actor
+from app.core.actors import SYSTEM_BILLING, Actor
 from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
@@ -20,6 +21,7 @@ from app.inbox.service import release
 from app.tenants.models import Tenant
 
 FIELDS = ("provider", "customer_id", "is_manual")
+WRITTEN = ("tenant_id", "is_manual", "source_timestamp", "updated_at")
 _table = BillingCustomer.__table__
 _row = insert(_table).values({c.name: bindparam(c.name, type_=c.type) for c in _table.columns})
 SAVE = Statement(
@@ -27,7 +29,7 @@ SAVE = Statement(
     _row.on_conflict_do_update(
         index_elements=["provider", "customer_id"],
         set_={
-            **{name: _row.excluded[name] for name in ("tenant_id", "is_manual", "updated_at")},
+            **{name: _row.excluded[name] for name in WRITTEN},
             "version": BillingCustomer.version + 1,
         },
     ).returning(*_table.columns),
@@ -53,7 +55,13 @@ def find(provider: str, customer_id: str) -> BillingCustomer | None:
 
 
 def set_tenant(
-    provider: str, customer_id: str, tenant_id: UUID, *, is_manual: bool = True, actor: Actor
+    provider: str,
+    customer_id: str,
+    tenant_id: UUID,
+    *,
+    is_manual: bool = True,
+    at: datetime | None = None,
+    actor: Actor,
 ) -> BillingCustomer:
     """Map a customer to a tenant, and apply its waiting events; Invalid for an unknown tenant."""
     if queries.find_row(Tenant, id=tenant_id) is None:
@@ -61,24 +69,36 @@ def set_tenant(
         raise Invalid(value_error(["body", "tenant_id"], reason, str(tenant_id)))
     known = find(provider, customer_id)
     queries.check_precondition(known)
-    values = {"tenant_id": tenant_id, "is_manual": is_manual}
-    change = Change({}, values) if known is None else queries.difference(known, values)
-    if known is not None and change is None:
+    said = {"tenant_id": tenant_id, "is_manual": is_manual}
+    change = Change({}, said) if known is None else queries.difference(known, said)
+    if known is not None and change is None and known.source_timestamp == at:
         return known
     place = {"provider": provider, "customer_id": customer_id}
-    row: BillingCustomer = SAVE.one(**with_defaults(_table, {**place, **values}))
-    audit.record("billing_customer.mapped", row, change or Change({}, values), actor=actor)
-    release(FIND_WAITING.scalars(**place))
+    values = {**place, **said, "source_timestamp": at}
+    row: BillingCustomer = SAVE.one(**with_defaults(_table, values))
+    if change is not None:
+        audit.record("billing_customer.mapped", row, change, actor=actor)
+        release(FIND_WAITING.scalars(**place))
     return row
 
 
-def note(provider: str, customer_id: str, tenant_id: UUID | None, *, actor: Actor) -> None:
-    """Remember what the customer's metadata says; None: that it names no tenant."""
+def note(provider: str, customer_id: str, tenant_id: UUID | None, at: datetime | None) -> bool:
+    """Remember what the customer's metadata says; None: that it names no tenant.
+
+    What an operator has said stays. False: something newer is known. A read (``at`` is None) is
+    newer than any event.
+    """
     known = find(provider, customer_id)
+    if known is not None and known.is_manual:
+        return True
+    newest = None if known is None else known.source_timestamp
+    if at is not None and newest is not None and at < newest:
+        return False
     if tenant_id is not None:
-        set_tenant(provider, customer_id, tenant_id, is_manual=False, actor=actor)
-    elif known is not None and not known.is_manual:
-        delete(provider, customer_id, actor=actor)
+        set_tenant(provider, customer_id, tenant_id, is_manual=False, at=at, actor=SYSTEM_BILLING)
+    elif known is not None:
+        delete(provider, customer_id, actor=SYSTEM_BILLING)
+    return True
 
 
 def delete(provider: str, customer_id: str, *, actor: Actor) -> None:

@@ -88,23 +88,27 @@ def apply_event(
         if not provider.has_trusted_payloads:
             raise Unreadable(f"{provider.title} signs nothing: set {_key_of(provider)} to read it")
         reading = Reading(told.occurred_at, told.snapshot, told.customer)
-    outcome = Outcome.APPLIED
-    if reading.customer is not None:
-        outcome = mirror.note_customer(provider.name, reading.customer)
-    if told.subscription_id is not None:
-        if reading.snapshot is None:
-            return Status.IGNORED, f"its subscription is read only with {_key_of(provider)}"
+    outcome, customer = Outcome.APPLIED, reading.customer
+    if told.subscription_id is None:
+        if customer is not None:
+            at = None if is_read else reading.at
+            outcome = mirror.note_customer(provider.name, customer, at)
+    elif reading.snapshot is None:
+        unread = f"its subscription is read only with {_key_of(provider)}"
+        return Status.IGNORED, Outcome.OVER.value if is_read else unread
+    else:
         outcome = mirror.apply(
             provider.name,
             reading.snapshot,
             at=reading.at,
             is_read=is_read,
             tenant=told.tenant,
+            customer=customer,
             force=event.replays > 0 and not is_read,
-        )
+        ).outcome
     detail = outcome.value or (f"read from {provider.title}" if is_read else "")
-    if outcome is Outcome.WAITING and reading.customer and reading.customer.tenant:
-        detail = WAITS_FOR + reading.customer.tenant  # not in the event; the job looks for it
+    if outcome is Outcome.WAITING and customer is not None and customer.tenant:
+        detail = WAITS_FOR + customer.tenant  # not in the event; the job looks for it
     return STATUSES.get(outcome, Status.IGNORED), detail
 
 
@@ -112,7 +116,7 @@ def wrong_mode(told: BillingEvent | Snapshot) -> str | None:
     """Why it is ignored, if it is of the mode that ``BILLING_LIVEMODE`` excludes."""
     if told.is_live in (None, current_config().billing_livemode):
         return None
-    return (Outcome.LIVE_MODE if told.is_live else Outcome.TEST_MODE).value
+    return "live mode" if told.is_live else "test mode"
 
 
 def _subscription_of(provider: BillingProvider, event: Document) -> str | None:

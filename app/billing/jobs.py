@@ -80,7 +80,7 @@ def apply_waiting_events() -> None:
         inbox.release([event.id for event in waiting if _has_tenant(event)])
 
 
-@job(queue=Queue.MAINTENANCE, every=300)
+@job(queue=Queue.MAINTENANCE, every=60)
 def compare_with_providers() -> None:
     """Begin the comparisons that are due, and continue those that are under way."""
     config = current_config()
@@ -91,30 +91,22 @@ def compare_with_providers() -> None:
             if not has_api_key(provider, config):
                 continue
             last = known.get(name)
+            is_running = last is not None and last.is_running
             if hours and (last is None or utcnow() - last.started_at >= timedelta(hours=hours)):
                 reconcile.begin(provider)
-            elif last is None or not last.is_running:
-                continue
-            compare.push(name)
+                is_running = True
+            if is_running:
+                compare.push(name)
 
 
 @job(queue=Queue.MAINTENANCE)
 def compare(name: str) -> None:
-    """Continue the comparison with a provider for :data:`WORKING_TIME`, and queue the next slice.
-
-    After a fault of the provider the periodic job continues it.
-    """
-    is_running, pause = False, 0.0
+    """Continue the comparison with a provider; the periodic job continues what is left."""
     try:
-        for state in reconcile.work(PROVIDERS[name], WORKING_TIME):
-            is_running = state.is_running
+        for _ in reconcile.work(PROVIDERS[name], WORKING_TIME):
+            pass
     except ReadFailed as fault:
         log.warning("billing_comparison_stopped", extra={"source": name, "reason": str(fault)})
-        if not fault.pause:
-            return
-        pause = fault.pause
-    if pause or is_running:
-        compare.push(name, delay=pause)
 
 
 def _follow(subscription_id: UUID) -> None:

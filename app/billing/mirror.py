@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, select
 
 from app.billing import customers, quantities
 from app.billing.snapshots import BillingEvent, Customer, Snapshot
-from app.config import current_config
 from app.core.actors import SYSTEM_BILLING, Actor
 from app.core.db import queries
 from app.core.db.statements import Statement
@@ -47,6 +46,8 @@ DIFFERENCES = {
 """A kind of difference between a subscription and its provider -> the columns that differ."""
 KINDS = (*DIFFERENCES, "price", "quantity", "other", "ended")
 """All kinds; ``ended``: the provider does not know the subscription any more."""
+STAMPS = {"version", "updated_at", "source_timestamp", "read_at", "missing_since", "limits"}
+SHOWN = [c.name for c in Subscription.__table__.columns if c.name not in STAMPS]
 MISSING = "the billing provider does not know this subscription"
 
 # Two events of a new subscription at the same time make one row. Prices do not change meanwhile.
@@ -57,14 +58,17 @@ LOCK = Statement(
     " pg_advisory_xact_lock(hashtextextended(concat_ws(' ', 'billing', CAST(:provider AS text),"
     " CAST(:subscription_id AS text)), 0))",
 )
+_IS_OWN = Subscription.bp_provider == bindparam("provider")
 LOCK_KNOWN = Statement(
     "subscriptions.lock_known",
     select(Subscription)
     .where(
         Subscription.bp_subscription_id == bindparam("subscription_id"),
-        or_(Subscription.bp_provider == bindparam("provider"), Subscription.bp_provider.is_(None)),
+        _IS_OWN
+        | Subscription.bp_provider.is_(None)
+        | (Subscription.status_class == StatusClass.ENDED.value),
     )
-    .order_by(Subscription.bp_provider, Subscription.created_at)  # NULL comes last
+    .order_by(Subscription.bp_provider.is_not(None), Subscription.created_at)
     .with_for_update(),
 )
 FIND_TENANTS_OF_CUSTOMER = Statement(
@@ -83,8 +87,15 @@ class Outcome(StrEnum):
     APPLIED = ""
     STALE = "stale: something newer is known"
     WAITING = "waits for its tenant: set metadata.tenant_id at the provider, or map the customer"
-    TEST_MODE = "test mode"
-    LIVE_MODE = "live mode"
+    OVER = "it has ended, and no tenant is known"
+
+
+class Applied(NamedTuple):
+    """What came of a snapshot, and the row before and after it."""
+
+    outcome: Outcome
+    before: Subscription | None = None
+    after: Subscription | None = None
 
 
 def apply(
@@ -94,25 +105,27 @@ def apply(
     at: datetime,
     is_read: bool,
     tenant: str = "",
+    customer: Customer | None = None,
     force: bool = False,
-) -> Outcome:
+) -> Applied:
     """Insert or update the subscription; the tenant's plan and the limits of quantities follow.
 
     ``at`` is our time just before the read with ``is_read``, else the provider's time, which counts
-    where the snapshot has none itself. ``tenant`` is that of the event. ``force`` applies a snapshot
-    that is not the newest, too.
+    where the snapshot has none itself. ``tenant`` is that of the event, and ``customer`` what was
+    read with the subscription. ``force`` applies a snapshot that is not the newest, too.
     """
-    if snapshot.is_live not in (None, current_config().billing_livemode):
-        return Outcome.LIVE_MODE if snapshot.is_live else Outcome.TEST_MODE
+    if customer is not None:
+        note_customer(provider, customer)
     LOCK.execute(provider=provider, subscription_id=snapshot.subscription_id)
     row, known = _known(provider, snapshot.subscription_id)
     tenant_id = find_tenant(provider, snapshot, tenant) if row is None else row.tenant_id
     if tenant_id is None:
-        return Outcome.WAITING
+        is_over = is_read and snapshot.status_class is StatusClass.ENDED
+        return Applied(Outcome.OVER if is_over else Outcome.WAITING)
     row = row or next((one for one in known if one.tenant_id == tenant_id), None)
     moment = at if is_read else snapshot.changed_at or at
     if row is not None and not force and _is_stale(row, snapshot, moment, is_read=is_read):
-        return Outcome.STALE
+        return Applied(Outcome.STALE, row)
     values, limits = _values(provider, snapshot, moment, row)
     said, read = (snapshot.changed_at, moment) if is_read else (moment, None)
     stamps = {
@@ -121,62 +134,69 @@ def apply(
         "missing_since": None,
     }
     if row is None:
-        row, _ = service.create(tenant_id, {**values, **stamps}, actor=SYSTEM_BILLING)
+        after, _ = service.create(tenant_id, {**values, **stamps}, actor=SYSTEM_BILLING)
     else:
         if not limits:  # before they carry over to the next plan
             quantities.follow(row, limits, actor=SYSTEM_BILLING)
-        row, _ = service.write(row, values, stamps, actor=SYSTEM_BILLING)
+        after, _ = service.write(row, values, stamps, actor=SYSTEM_BILLING)
     if limits:
-        quantities.follow(row, limits, actor=SYSTEM_BILLING)
-    return Outcome.APPLIED
+        quantities.follow(after, limits, actor=SYSTEM_BILLING)
+    return Applied(Outcome.APPLIED, row, after)
 
 
-def needs_customer(provider: str, snapshot: Snapshot, tenant: str) -> bool:
+def needs_customer(provider: str, snapshot: Snapshot, tenant: str = "") -> bool:
     """Whether the metadata of the customer at the provider may decide the tenant."""
     if not snapshot.customer_id or _named_tenant(snapshot.tenant, tenant) is not None:
         return False
     return _known(provider, snapshot.subscription_id)[0] is None
 
 
-def note_customer(provider: str, customer: Customer) -> Outcome:
-    """Remember the customer's tenant, and apply its waiting events; WAITING for an unknown tenant."""
+def note_customer(provider: str, customer: Customer, at: datetime | None = None) -> Outcome:
+    """Remember the customer's tenant, and apply its waiting events; WAITING for an unknown tenant.
+
+    ``at`` is the provider's time; None if the customer was read.
+    """
     tenant_id = _named_tenant(customer.tenant)
     if customer.tenant and tenant_id is None:
         return Outcome.WAITING
-    customers.note(provider, customer.id, tenant_id, actor=SYSTEM_BILLING)
-    return Outcome.APPLIED
+    tenant_id = tenant_id or _named_tenant(customer.external_id)
+    return (
+        Outcome.APPLIED if customers.note(provider, customer.id, tenant_id, at) else Outcome.STALE
+    )
+
+
+def is_known(provider: str, subscription_id: str) -> bool:
+    """Whether it is certain which row the subscription has."""
+    return _known(provider, subscription_id)[0] is not None
 
 
 def has_tenant(provider: str, event: BillingEvent) -> bool:
     """Whether a tenant is known for an event."""
     if event.customer is not None:
         return _named_tenant(event.customer.tenant) is not None
-    if _known(provider, event.subscription_id)[0] is not None:
+    if is_known(provider, event.subscription_id or ""):
         return True
-    snapshot = event.snapshot
-    return snapshot is not None and find_tenant(provider, snapshot, event.tenant) is not None
+    said = event.snapshot
+    return said is not None and find_tenant(provider, said, event.tenant) is not None
 
 
-def differences(subscription: Subscription, snapshot: Snapshot) -> set[str]:
-    """In which respects the subscription differs from its provider.
+def difference(before: Subscription, after: Subscription) -> queries.Change | None:
+    """What has changed at the provider, without our own times."""
+    return queries.difference(before, {name: getattr(after, name) for name in SHOWN})
 
-    ``class``, ``plan``, ``price``, ``quantity``, ``period``, ``cancellation``, and ``other`` if it is
-    none of these. The plan of one that has ended does not count.
-    """
-    provider = subscription.bp_provider or ""
-    values, _ = _values(provider, snapshot, subscription.updated_at, subscription)
-    change = queries.difference(subscription, values)
-    changed = set() if change is None else set(change.after)
+
+def drift(before: Subscription, after: Subscription) -> set[str]:
+    """In which respects a row differed from its provider; see :data:`KINDS`."""
+    change = difference(before, after)
+    changed = set(change.after if change else ())
     found = {kind for kind, columns in DIFFERENCES.items() if columns & changed}
     for kind in ("price", "quantity"):
-        stored, wanted = ([one[kind] for one in of] for of in (subscription.items, values["items"]))
+        stored, wanted = ([one[kind] for one in row.items] for row in (before, after))
         found |= {kind} if stored != wanted else set()
-    has_ended = snapshot.status_class is StatusClass.ENDED
-    unknown = changed - (DIFFERENCES["plan"] | {"bp_plan_id"} if has_ended else set())
-    return (found - {"plan"} if has_ended else found) or ({"other"} if unknown else set())
+    return found or ({"other"} if changed else set())
 
 
-def end_missing(row: Subscription) -> None:
+def end_missing(row: Subscription) -> Subscription:
     """End a locked subscription that its provider does not know any more."""
     values = {
         "bp_status": CANCELED,
@@ -187,7 +207,7 @@ def end_missing(row: Subscription) -> None:
         "cancel_reason": MISSING,
     }
     quantities.follow(row, {}, actor=SYSTEM_BILLING)
-    service.write(row, values, {}, actor=SYSTEM_BILLING)
+    return service.write(row, values, {}, actor=SYSTEM_BILLING)[0]
 
 
 def follow_prices(subscription_id: UUID, *, actor: Actor) -> None:
@@ -214,11 +234,16 @@ def find_tenant(provider: str, snapshot: Snapshot, tenant: str = "") -> UUID | N
 
 
 def _known(
-    provider: str, subscription_id: str | None
+    provider: str, subscription_id: str
 ) -> tuple[Subscription | None, Sequence[Subscription]]:
-    """The subscription, if it is certain which it is; and all that it may be."""
+    """The subscription, if it is certain which it is; and all that it may be.
+
+    That of another provider may be, once it has ended: an id can move with its subscription.
+    """
     known = LOCK_KNOWN.all(provider=provider, subscription_id=subscription_id)
-    return known[0] if known and (known[0].bp_provider or len(known) == 1) else None, known
+    own = [one for one in known if one.bp_provider == provider]
+    free = [one for one in known if one.bp_provider is None]
+    return own[0] if own else free[0] if len(free) == 1 else None, known
 
 
 def _named_tenant(*names: str) -> UUID | None:
@@ -249,6 +274,8 @@ def _values(
     """
     items = [one._asdict() for one in snapshot.items]
     plan, limits = _plan(provider, items, snapshot.status_class)
+    if row is not None and row.status_class == snapshot.status_class == StatusClass.ENDED:
+        plan = {}  # it had its plan until it ended
     said = {
         **plan,
         "currency": snapshot.currency or None,

@@ -15,7 +15,8 @@ from app.core.json_text import Json
 class BillingCustomer(TenantRow):
     """The tenant of a customer at a billing provider.
 
-    ``is_manual``: an operator has said it; otherwise the customer's metadata at the provider.
+    ``is_manual``: an operator has said it; otherwise the customer's metadata at the provider, at the
+    provider's time ``source_timestamp``, or in a read if that is None.
     A customer has one row, so that it has one tenant: the unique key is not the tenant's own.
     """
 
@@ -25,6 +26,7 @@ class BillingCustomer(TenantRow):
     provider: Mapped[str] = mapped_column(Text)
     customer_id: Mapped[str] = mapped_column(Text)
     is_manual: Mapped[bool]
+    source_timestamp: Mapped[datetime | None] = mapped_column(Moment)
 
     constraints = (
         UniqueConstraint("customer_id", "provider"),
@@ -38,9 +40,8 @@ class BillingComparison(Row):
     """The last comparison with a billing provider, or the one that is under way.
 
     ``finished_at`` is the end of the last complete one. ``cursor`` is that of the next page; then
-    ``after`` is the last row that was looked at of those that no page had. ``busy_until``: until
-    then no other process continues it. ``counts`` are numbers of subscriptions. ``error`` is why it
-    cannot be continued, or what is wrong with the last one.
+    ``after`` is the last row that was looked at of those that no page had. ``counts`` are numbers of
+    subscriptions. ``error`` is why it cannot be continued, or what is wrong with the last one.
     """
 
     __tablename__ = "billing_comparisons"
@@ -49,7 +50,6 @@ class BillingComparison(Row):
     provider: Mapped[str] = mapped_column(Text)
     started_at: Mapped[datetime] = mapped_column(Moment)
     finished_at: Mapped[datetime | None] = mapped_column(Moment)
-    busy_until: Mapped[datetime | None] = mapped_column(Moment)
     cursor: Mapped[str] = mapped_column(Text, default="")
     after: Mapped[UUID | None]
     counts: Mapped[dict[str, Json]] = mapped_column(JSON, default=dict)

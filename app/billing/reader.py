@@ -12,7 +12,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -26,7 +25,6 @@ from app.billing.api import NOT_FOUND, ReadFailed
 from app.billing.handler import Reading, apply_event, told_by, wrong_mode
 from app.billing.providers import PROVIDERS
 from app.billing.providers.provider import BillingProvider
-from app.billing.snapshots import BillingEvent
 from app.core.clock import utcnow
 from app.core.db import retries
 from app.core.db.statements import Statement
@@ -34,8 +32,6 @@ from app.core.db.tenancy import platform_transaction
 from app.core.jobs.signals import listening
 from app.core.observability.logs import resume_request
 from app.inbox import processing
-from app.inbox.models import Status
-from app.inbox.processing import Apply
 from app.inbox.providers.payloads import Unreadable, Unwanted
 from app.inbox.receiving import READER, read_sources
 from app.subscriptions.statuses import StatusClass
@@ -55,11 +51,6 @@ LEASE = Statement(
     "   WHERE status = 'pending' AND source = :source AND next_attempt_at <= now()"
     "   ORDER BY next_attempt_at LIMIT :most FOR UPDATE SKIP LOCKED))"
     " RETURNING id, source, body, attempts, version, request_id",
-)
-POSTPONE = Statement(
-    "webhook_events.postpone",
-    "UPDATE webhook_events SET next_attempt_at = :until, detail = :detail"
-    " WHERE id = :id AND status = 'pending' AND version = :version",
 )
 
 
@@ -96,29 +87,18 @@ def read(provider: BillingProvider, body: bytes | None) -> Reading:
         customer = told.customer and api.read_customer(provider, told.customer.id)
         return Reading(now, customer=customer)
     try:
-        at, snapshot = api.read_subscription(provider, told.subscription_id)
+        read = api.read_subscription(provider, told.subscription_id)
     except ReadFailed as fault:
-        if fault.status == NOT_FOUND and _says_deleted(provider, told):
-            return Reading(now, told.snapshot)
-        raise
-    with CONNECTIONS, platform_transaction():
-        needs_customer = mirror.needs_customer(provider.name, snapshot, told.tenant)
-    if not needs_customer:
-        return Reading(at, snapshot)
-    try:
-        return Reading(at, snapshot, api.read_customer(provider, snapshot.customer_id))
-    except ReadFailed as fault:
-        if fault.status != NOT_FOUND:
+        said = told.snapshot
+        if fault.status != NOT_FOUND or said is None or said.status_class is not StatusClass.ENDED:
             raise
-        return Reading(at, snapshot)
-
-
-def _says_deleted(provider: BillingProvider, told: BillingEvent) -> bool:
-    """Whether a known subscription has ended by its payload, which not finding it confirms."""
-    if told.snapshot is None or told.snapshot.status_class is not StatusClass.ENDED:
-        return False
+        with CONNECTIONS, platform_transaction():
+            is_known = mirror.is_known(provider.name, told.subscription_id)
+        return Reading(now, said if is_known else None)  # not finding it confirms the end
     with CONNECTIONS, platform_transaction():
-        return mirror.has_tenant(provider.name, replace(told, snapshot=None))
+        needs_customer = mirror.needs_customer(provider.name, read.snapshot, told.tenant)
+    customer = api.read_customer(provider, read.snapshot.customer_id) if needs_customer else None
+    return Reading(read.at, read.snapshot, customer)
 
 
 def _lease(app: Flask, provider: BillingProvider, most: int) -> Sequence[Any]:
@@ -145,32 +125,17 @@ def _attempt(app: Flask, event: Any) -> None:
 
 
 def _read_and_apply(provider: BillingProvider, event: Any) -> None:
+    """A limit of the rate is no attempt."""
     try:
         reading = read(provider, event.body)
     except Exception as fault:
         fields = {"event_id": str(event.id), "source": event.source, "reason": str(fault)}
         is_ours = not isinstance(fault, ReadFailed)
         log.warning("billing_read_failed", extra=fields, exc_info=is_ours)
+        pause = getattr(fault, "pause", 0.0)
         with CONNECTIONS:
-            _note(provider, event, fault)
+            retries.run(partial(processing.note_failure, event.id, fault, pause))
     else:
+        claim = partial(processing.claim_leased, event.id, event.version)
         with CONNECTIONS:
-            _apply(event, partial(apply_event, reading=reading))
-
-
-def _note(provider: BillingProvider, event: Any, fault: Exception) -> None:
-    """Let the event be tried again. A limit of the rate is no attempt; a second 404 is the last."""
-    pause, status = getattr(fault, "pause", 0), getattr(fault, "status", None)
-    if pause:
-        until = utcnow() + timedelta(seconds=pause)
-        values = {"id": event.id, "version": event.version, "detail": str(fault)}
-        retries.run(lambda: POSTPONE.execute(until=until, **values))
-    elif status == NOT_FOUND and event.attempts:
-        unknown = f"{provider.title} does not know what it is about"
-        _apply(event, lambda *_: (Status.IGNORED, unknown))
-    else:
-        retries.run(partial(processing.note_failure, event.id, fault))
-
-
-def _apply(event: Any, apply: Apply) -> None:
-    processing.process(lambda: processing.claim_leased(event.id, event.version), apply)
+            processing.process(claim, partial(apply_event, reading=reading))

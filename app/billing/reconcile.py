@@ -2,43 +2,53 @@
 
 The run of a provider is a row of ``billing_comparisons``. A page is read outside any transaction.
 Its repairs, and the cursor of the next page, are one transaction. So a run continues where it ended,
-and two processes at the same run repair nothing twice. Subscriptions of no page are then read one by
-one, because a list with numbered pages can miss some.
+and of two processes at the same page one repairs nothing. Subscriptions of no page are then read one
+by one, because a list with numbered pages can miss some.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
 from uuid_utils.compat import uuid7
 
 from app.audit import service as audit
-from app.billing import api, mirror, repairs
-from app.billing.api import NOT_FOUND, REFUSED, Listed, ReadFailed
-from app.billing.handler import wrong_mode
+from app.billing import api, mirror
+from app.billing.api import NOT_FOUND, REFUSED, Read, ReadFailed
+from app.billing.handler import OWN, wrong_mode
 from app.billing.health import DRIFT
+from app.billing.mirror import Outcome
 from app.billing.models import BillingComparison
 from app.billing.providers.provider import BillingProvider
-from app.billing.repairs import Result, Unseen
 from app.billing.snapshots import Customer
+from app.core import json_text
 from app.core.actors import SYSTEM_BILLING, Actor
 from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
 from app.core.db.statements import Statement
 from app.core.db.tenancy import platform_transaction, platform_trial
-from app.core.db.transactions import on_commit
-from app.inbox.providers.payloads import Document
+from app.core.db.transactions import on_commit, savepoint
+from app.core.errors import AppError
+from app.inbox import receiving
+from app.inbox.models import Status
+from app.inbox.providers.payloads import Document, key
+from app.inbox.providers.provider import Delivery
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import StatusClass
 
-LEASE = timedelta(seconds=120)
-TOGETHER = 20  # subscriptions of no page that one transaction looks at
+log = logging.getLogger(__name__)
+
+FIRST = UUID(int=0)
+NOT_COMPARED = {"created", "waiting", "missing", "ended"}
 NOBODYS_KEY = "none of the known subscriptions was listed: is the API key that of another account?"
 BEGIN = Statement(
     "billing_comparisons.begin",
@@ -46,7 +56,7 @@ BEGIN = Statement(
     " (id, created_at, updated_at, version, provider, started_at, cursor, counts, error)"
     " VALUES (:id, :now, :now, 1, :provider, :now, '', '{}', '')"
     " ON CONFLICT (provider) DO UPDATE SET started_at = :now, updated_at = :now, cursor = '',"
-    " after = NULL, busy_until = NULL, counts = '{}', error = '', version = known.version + 1"
+    " after = NULL, counts = '{}', error = '', version = known.version + 1"
     " WHERE known.finished_at >= known.started_at RETURNING id",
 )
 NEXT_UNSEEN = Statement(
@@ -59,9 +69,38 @@ NEXT_UNSEEN = Statement(
         Subscription.read_at.is_(None) | (Subscription.read_at < bindparam("since")),
     )
     .order_by(Subscription.id)
-    .limit(TOGETHER),
+    .limit(1),
     prepare=False,
 )
+LET_WAIT = Statement(
+    "webhook_events.let_wait",
+    "UPDATE webhook_events SET status = 'waiting_tenant', detail = :detail, body = :body,"
+    " next_attempt_at = NULL, processed_at = NULL, updated_at = now(), version = version + 1"
+    " WHERE id = :id AND status = ANY (CAST(:statuses AS text[]))",
+)
+
+
+class Found(NamedTuple):
+    """What a comparison has found about one subscription.
+
+    ``kinds``: those of :func:`mirror.drift`, ``created``, ``waiting`` (for a tenant), ``missing`` (at
+    the provider, for the first time) or ``ended`` (because it is still missing); none if it is right.
+    """
+
+    subscription_id: str
+    tenant_id: UUID | None
+    kinds: tuple[str, ...]
+
+
+class Step(NamedTuple):
+    """What was read: a page, or a subscription of no page, which the provider may not know.
+
+    ``place`` are the columns of the run that say what comes next.
+    """
+
+    place: Mapping[str, Any]
+    found: Sequence[Read] = ()
+    missing: Subscription | None = None
 
 
 def begin(provider: BillingProvider, *, actor: Actor = SYSTEM_BILLING) -> None:
@@ -80,164 +119,189 @@ def find(provider: BillingProvider) -> BillingComparison | None:
 def work(provider: BillingProvider, seconds: float) -> Iterator[BillingComparison]:
     """Continue the run for so many seconds; yields its state after each step.
 
-    Nothing is yielded if there is none, or if another process is at it. Raises ReadFailed if the
-    provider gives no answer; the run then stays where it is.
+    It ends when another process continues the run. Raises ReadFailed if the provider gives no
+    answer; the run then stays where it is.
     """
     end, known = time.monotonic() + seconds, dict[str, Document]()
-    state = retries.run(partial(_take, provider))
-    try:
-        while state is not None and state.is_running:
-            step = _next_page if state.after is None else _next_unseen
-            state = step(provider, state, known)
-            yield state
-            if time.monotonic() > end:
-                break
-    except ReadFailed as fault:
-        if state is not None:
-            restarts = {"cursor": ""} if fault.status in REFUSED else {}  # the cursor is too old
-            retries.run(partial(_save, state, error=str(fault), busy_until=None, **restarts))
-        state = None
-        raise
-    finally:
-        if state is not None:
-            retries.run(partial(_save, state, busy_until=None))
-
-
-def preview(provider: BillingProvider) -> Iterator[Result]:
-    """What a run would find now; nothing is written."""
-    cursor: str | None = ""
-    seen, known, started_at = set[UUID](), dict[str, Document](), utcnow()
-    while cursor is not None:
-        listed, customers = _read(provider, cursor, known)
-        with platform_trial():
-            seen |= {row.id for row in repairs.known(provider, listed).values()}
-            result = repairs.repair(provider, listed, customers)
-        cursor = listed.cursor
-        yield result
-    after: UUID | None = UUID(int=0)
-    while after is not None:
-        with platform_transaction():
-            rows = NEXT_UNSEEN.all(provider=provider.name, after=after, since=started_at)
-        unseen = _read_unseen(provider, [row for row in rows if row.id not in seen])
-        with platform_trial():
-            result = repairs.repair_unseen(provider, unseen, started_at, may_end=bool(seen))
-        after = rows[-1].id if rows else None
-        yield result
-
-
-def _take(provider: BillingProvider) -> BillingComparison | None:
-    """The run, if it is under way and no other process is at it."""
-    tenancy.enter(tenancy.PLATFORM)
-    state, now = queries.find_locked(BillingComparison, provider=provider.name), utcnow()
-    if state is None or not state.is_running or (state.busy_until and state.busy_until > now):
-        return None
-    return queries.update_row(BillingComparison, state, {"busy_until": now + LEASE})[0]
-
-
-def _save(state: BillingComparison, **values: object) -> None:
-    """Set these values, unless another process has continued the run."""
-    key = {"provider": state.provider, "version": state.version}
-    queries.update_where(BillingComparison, key, {**values, "version": state.version + 1})
-
-
-def _next_page(
-    provider: BillingProvider, state: BillingComparison, known: dict[str, Document]
-) -> BillingComparison:
-    listed, customers = _read(provider, state.cursor, known)
-    place = {"after": UUID(int=0)} if listed.cursor is None else {"cursor": listed.cursor}
-    return retries.run(
-        lambda: (
-            _advance(state, place, repairs.repair(provider, listed, customers))
-            if _is_ours(state)
-            else _current(state)
-        )
-    )
-
-
-def _next_unseen(
-    provider: BillingProvider, state: BillingComparison, known: dict[str, Document]
-) -> BillingComparison:
     with platform_transaction():
-        rows = NEXT_UNSEEN.all(provider=provider.name, after=state.after, since=state.started_at)
-    unseen = _read_unseen(provider, rows)
-    may_end = bool(state.counts.get("compared"))
-
-    def work() -> BillingComparison:
-        if not _is_ours(state):
-            return _current(state)
-        result = repairs.repair_unseen(provider, unseen, state.started_at, may_end=may_end)
-        if rows:
-            return _advance(state, {"after": rows[-1].id}, result)
-        is_suspicious = not may_end and state.counts.get("missing")
-        end = {"finished_at": utcnow(), "error": NOBODYS_KEY if is_suspicious else ""}
-        return _advance(state, end, result)
-
-    return retries.run(work)
+        state = find(provider)
+    while state is not None and state.is_running:
+        try:
+            step = _read(provider, state.cursor, state.after, state.started_at, known)
+        except ReadFailed as fault:
+            place = {"cursor": ""} if fault.status in REFUSED else {}  # the cursor is too old
+            retries.run(partial(_note, state, {"error": str(fault), **place}))
+            raise
+        state = retries.run(partial(_store, provider, state, step))
+        if state is not None:
+            yield state
+        if time.monotonic() > end:
+            break
 
 
-def _is_ours(state: BillingComparison) -> bool:
-    """Whether no other process has continued the run."""
+def preview(provider: BillingProvider) -> Iterator[list[Found]]:
+    """What a run would find now; nothing is written."""
+    seen, known, since = set[str](), dict[str, Document](), utcnow()
+    cursor, after = "", None
+    while True:
+        step = _read(provider, cursor, after, since, known, seen)
+        with platform_trial():
+            found = _apply(provider, step, since, may_end=bool(seen))
+        seen |= {one.subscription_id for one in found if not NOT_COMPARED & {*one.kinds}}
+        yield found
+        if "finished_at" in step.place:
+            return
+        cursor, after = step.place.get("cursor", ""), step.place.get("after")
+
+
+def _note(state: BillingComparison, values: Mapping[str, object]) -> None:
+    """Set these values, unless another process has continued the run."""
+    same = {"provider": state.provider, "version": state.version}
+    queries.update_where(BillingComparison, same, values)
+
+
+def _store(
+    provider: BillingProvider, state: BillingComparison, step: Step
+) -> BillingComparison | None:
+    """Apply a step, and store how far the run is; None if another process has continued it."""
     tenancy.enter(tenancy.PLATFORM)
-    found = queries.find_locked(BillingComparison, provider=state.provider)
-    return found is not None and found.version == state.version
-
-
-def _current(state: BillingComparison) -> BillingComparison:
-    return queries.get_row(BillingComparison, state.id)
-
-
-def _advance(
-    state: BillingComparison, place: Mapping[str, object], result: Result
-) -> BillingComparison:
-    """Store how far the run is, and what it has found."""
+    current = queries.find_locked(BillingComparison, provider=provider.name)
+    if current is None or current.version != state.version:
+        return None
     counts = Counter(state.counts)
-    counts["compared"] += result.compared
-    kinds = Counter(kind for one in result.found for kind in one.kinds)
-    repaired = Counter({kind: kinds[kind] for kind in kinds if kind in mirror.KINDS})
-    counts.update(kinds)
-    counts["repaired"] += sum(not repaired.keys().isdisjoint(one.kinds) for one in result.found)
-    drift = {f"{state.provider} {kind}": count for kind, count in repaired.items()}
+    found = _apply(provider, step, state.started_at, may_end=bool(counts["compared"]))
+    drift = Counter(kind for one in found for kind in one.kinds if kind in mirror.KINDS)
     if drift:
-        on_commit(lambda: DRIFT.add(drift))
-    values = {"busy_until": utcnow() + LEASE, "error": "", "counts": dict(counts), **place}
-    return queries.update_row(BillingComparison, state, values)[0]
+        named = {f"{provider.name} {kind}": count for kind, count in drift.items()}
+        on_commit(lambda: DRIFT.add(named))
+    counts["compared"] += sum(not NOT_COMPARED & {*one.kinds} for one in found)
+    counts["repaired"] += sum(not drift.keys().isdisjoint(one.kinds) for one in found)
+    counts.update(kind for one in found for kind in one.kinds)
+    is_suspicious = "finished_at" in step.place and counts["missing"] and not counts["compared"]
+    error = NOBODYS_KEY if is_suspicious else ""
+    values = {"counts": dict(counts), "error": error, **step.place}
+    return queries.update_row(BillingComparison, current, values)[0]
 
 
 def _read(
-    provider: BillingProvider, cursor: str, known: dict[str, Document]
-) -> tuple[Listed, list[Customer]]:
-    """The next page, and the customers whose metadata may decide a tenant."""
-    listed = api.read_page(provider, cursor, known)
+    provider: BillingProvider,
+    cursor: str,
+    after: UUID | None,
+    since: datetime,
+    known: dict[str, Document],
+    seen: Container[str] = (),
+) -> Step:
+    """Read what comes next: the page of a cursor, or the row after that of an id."""
+    if after is None:
+        return _read_page(provider, cursor, known)
     with platform_transaction():
-        rows = repairs.known(provider, listed)
+        row = NEXT_UNSEEN.first(provider=provider.name, after=after, since=since)
+    if row is None:
+        return Step({"finished_at": utcnow()})
+    place = {"after": row.id}
+    if row.bp_subscription_id in seen:
+        return Step(place)
+    try:
+        return Step(place, [api.read_subscription(provider, row.bp_subscription_id)])
+    except ReadFailed as fault:
+        if not fault.is_final:
+            raise
+        return Step(place, missing=row if fault.status == NOT_FOUND else None)
+
+
+def _read_page(provider: BillingProvider, cursor: str, known: dict[str, Document]) -> Step:
+    """A page, with the customers whose metadata may decide a tenant; without what is unreadable."""
+    at, page = api.read_page(provider, cursor)
+    place = {"after": FIRST} if page.cursor is None else {"cursor": page.cursor}
+    found = []
+    for document in page.subscriptions:
+        with _skipping_unreadable():
+            found.append(Read(at, document, api.complete(provider, document, known)))
+    with platform_transaction():
         wanted = {
-            one.customer_id
-            for _, one in listed.subscriptions
-            if one.subscription_id not in rows
-            and one.status_class is not StatusClass.ENDED
-            and wrong_mode(one) is None
-            and mirror.needs_customer(provider.name, one, "")
+            one.snapshot.customer_id
+            for one in found
+            if one.snapshot.status_class is not StatusClass.ENDED
+            and wrong_mode(one.snapshot) is None
+            and mirror.needs_customer(provider.name, one.snapshot)
         }
-    customers = []
+    customers = dict[str, Customer]()
     for customer_id in sorted(wanted):
-        try:
-            customers.append(api.read_customer(provider, customer_id))
-        except ReadFailed as fault:
-            if not fault.is_final:
-                raise
-    return listed, customers
+        with _skipping_unreadable():
+            customers[customer_id] = api.read_customer(provider, customer_id)
+    return Step(
+        place, [one._replace(customer=customers.get(one.snapshot.customer_id)) for one in found]
+    )
 
 
-def _read_unseen(provider: BillingProvider, rows: Sequence[Subscription]) -> list[Unseen]:
-    """Read subscriptions of no page; those without a readable answer are left out."""
-    found: list[Unseen] = []
-    for row in rows:
-        at = utcnow()
-        try:
-            found.append((row, *api.read_subscription(provider, row.bp_subscription_id)))
-        except ReadFailed as fault:
-            if fault.status == NOT_FOUND:
-                found.append((row, at, None))
-            elif not fault.is_final:
-                raise
-    return found
+@contextmanager
+def _skipping_unreadable() -> Iterator[None]:
+    try:
+        yield
+    except ReadFailed as fault:
+        if not fault.is_final:
+            raise
+        log.warning("billing_object_unreadable", extra={"reason": str(fault)})
+
+
+def _apply(provider: BillingProvider, step: Step, since: datetime, *, may_end: bool) -> list[Found]:
+    """Repair what differs, add what is new, and end what is missing for the second time."""
+    if step.missing is not None:
+        return list(_miss(step.missing, since, may_end=may_end))
+    return [one for read in step.found for one in _repair(provider, read)]
+
+
+def _repair(provider: BillingProvider, read: Read) -> Iterator[Found]:
+    at, document, snapshot, customer = read
+    id_, name = snapshot.subscription_id, provider.name
+    if wrong_mode(snapshot) is not None:
+        return
+    try:
+        with savepoint():
+            done = mirror.apply(name, snapshot, at=at, is_read=True, customer=customer)
+    except AppError:  # such as for a tenant that is just deleted
+        log.exception("billing_comparison_failed", extra={"source": name, "subscription_id": id_})
+        return
+    before, after = done.before, done.after
+    if done.outcome is Outcome.WAITING:
+        _let_wait(provider, id_, document, done.outcome.value)
+        yield Found(id_, None, ("waiting",))
+    elif before is not None and before.bp_provider == name:
+        kinds = mirror.drift(before, after or before)
+        if kinds:
+            _record(before, after or before)
+        yield Found(id_, before.tenant_id, tuple(sorted(kinds)))
+    elif after is not None:
+        yield Found(id_, after.tenant_id, ("created",))
+
+
+def _let_wait(
+    provider: BillingProvider, subscription_id: str, document: Document, detail: str
+) -> None:
+    """Let an event of the subscription wait for its tenant: one, however often it is found."""
+    body = json_text.dumps({"type": OWN, "read_at": utcnow(), OWN: document.members()})
+    delivery = Delivery(key(OWN, subscription_id), OWN, body, bp_subscription_id=subscription_id)
+    stored = receiving.store(provider.name, [delivery], headers={}, replay_key=None)
+    over = (Status.SUCCEEDED, Status.IGNORED, Status.FAILED)
+    statuses = [Status.PENDING.value] if stored.added else [status.value for status in over]
+    LET_WAIT.execute(id=stored.event_ids[0], statuses=statuses, body=body, detail=detail)
+
+
+def _miss(row: Subscription, since: datetime, *, may_end: bool) -> Iterator[Found]:
+    """Note that the provider does not know a subscription; end it if it did not before either."""
+    place = {"tenant_id": row.tenant_id, "id": row.id}
+    current = queries.find_locked(Subscription, **place)
+    if current is None or (current.version, current.read_at) != (row.version, row.read_at):
+        return
+    kind = "missing"
+    if may_end and current.missing_since is None:
+        queries.update_where(Subscription, place, {"missing_since": utcnow()})
+    elif may_end and (current.missing_since or since) < since:
+        _record(row, mirror.end_missing(current))
+        kind = "ended"
+    yield Found(row.bp_subscription_id, row.tenant_id, (kind,))
+
+
+def _record(before: Subscription, after: Subscription) -> None:
+    change = mirror.difference(before, after)
+    audit.record("subscription.drift_repaired", after, change, actor=SYSTEM_BILLING)

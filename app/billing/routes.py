@@ -118,8 +118,9 @@ def list_waiting_customers() -> list[dict[str, Json]]:
 def set_customer(body: dict[str, Json], provider: str, customer_id: str) -> BillingCustomer:
     """Set the tenant of a customer at a billing provider; its waiting events are applied.
 
-    It counts where neither the metadata at the provider nor a known subscription of the customer
-    says which tenant it is. Known subscriptions stay with their tenant.
+    It counts where neither the subscription's metadata nor a known subscription of the customer says
+    which tenant it is, and stays when the customer's metadata changes. Known subscriptions stay
+    with their tenant.
     """
     name, tenant_id = _known(provider, customer_id), body["tenant_id"]
     return customers.set_tenant(name, customer_id, tenant_id, actor=current_actor())

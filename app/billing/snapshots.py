@@ -19,10 +19,14 @@ class Item(NamedTuple):
 
 
 class Customer(NamedTuple):
-    """A customer at the provider; ``tenant`` as in :class:`Snapshot`."""
+    """A customer at the provider; ``tenant`` as in :class:`Snapshot`.
+
+    ``external_id`` is the merchant's own id of it, which may be that of a tenant.
+    """
 
     id: str
     tenant: str = ""
+    external_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,9 +54,11 @@ def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
     try:
         with progress_bar() as bar:
             task = bar.add_task(chosen.title, total=None)
-            for result in reconcile.preview(chosen) if dry_run else ():
-                bar.advance(task, result.compared)
-                rows += ({**one._asdict(), "kinds": " ".join(one.kinds)} for one in result.found)
+            for found in reconcile.preview(chosen) if dry_run else ():
+                bar.advance(task, len(found))
+                rows += (
+                    {**one._asdict(), "kinds": " ".join(one.kinds)} for one in found if one.kinds
+                )
             for counts in () if dry_run else _compare(chosen):
                 bar.update(task, completed=counts["compared"])
     except ReadFailed as fault:
@@ -131,11 +133,11 @@ def _missing(provider: BillingProvider) -> Iterator[str]:
 
 def _try_key(provider: BillingProvider) -> str:
     try:
-        listed = api.read_page(provider, "", {})
+        _, page = api.read_page(provider, "")
     except ReadFailed as fault:
         return f"{fault}."
-    more = "" if listed.cursor is None else " or more"
-    return f"{WORKS}; {provider.title} has {len(listed.subscriptions)}{more} subscriptions."
+    more = "" if page.cursor is None else " or more"
+    return f"{WORKS}; {provider.title} has {len(page.subscriptions)}{more} subscriptions."
 
 
 def _try_receiver(provider: BillingProvider, address: str) -> str:

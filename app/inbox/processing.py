@@ -288,16 +288,18 @@ def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tup
     return Status.SUCCEEDED, outcome.value
 
 
-def note_failure(event_id: UUID, fault: Exception) -> float | None:
+def note_failure(event_id: UUID, fault: Exception, pause: float = 0) -> float | None:
     """Count the attempt; the seconds until the next one, or None where the event has failed.
 
-    An attempt that an outage of the database ended is not counted.
+    An attempt that an outage of the database ended is not counted, nor one with a ``pause``, the
+    seconds until the next one.
     """
     event = LOCK_PENDING.first(id=event_id)
     if event is None:
         return None
-    attempts = event.attempts + (0 if _is_outage(fault) else 1)
-    delay = RETRY_DELAYS[max(attempts, 1) - 1] if attempts <= len(RETRY_DELAYS) else None
+    attempts = event.attempts + (0 if pause or _is_outage(fault) else 1)
+    is_last = attempts > len(RETRY_DELAYS)
+    delay = pause or (None if is_last else RETRY_DELAYS[max(attempts, 1) - 1])
     now = utcnow()
     values = {
         "attempts": attempts,

@@ -58,10 +58,13 @@ class Mirror:
     ) -> Outcome:
         """Apply a payload of this time, or a read with ``is_read=True``."""
         given = {"at": at(minutes), "is_read": False, **values}
-        return self.run(lambda: mirror.apply(provider, one, **given))
+        return self.run(lambda: mirror.apply(provider, one, **given)).outcome
 
-    def note(self, customer_id: str, tenant: str = "", *, provider: str = "stripe") -> Outcome:
-        return self.run(lambda: mirror.note_customer(provider, Customer(customer_id, tenant)))
+    def note(
+        self, customer_id: str, tenant: str = "", external_id: str = "", *, at: Any = None
+    ) -> Outcome:
+        customer = Customer(customer_id, tenant, external_id)
+        return self.run(lambda: mirror.note_customer("stripe", customer, at))
 
     def run(self, work: Any) -> Any:
         """What ``work`` returns, in the platform's scope."""

@@ -102,7 +102,7 @@ class TestTheSameIdAtTwoTenants:
             create_subscription(one, bp_subscription_id="sub_1")
 
     def test_the_customer_is_read_because_it_decides(self, mirror, twins):
-        assert mirror.run(lambda: rules.needs_customer("stripe", snapshot(), ""))
+        assert mirror.run(lambda: rules.needs_customer("stripe", snapshot()))
 
     def test_the_event_is_not_applied_again_and_again(self, mirror, twins):
         told = BillingEvent(

@@ -168,11 +168,6 @@ class TestOrder:
         assert mirror.apply(snapshot(**named), 4, force=True) is Outcome.APPLIED
         assert (stored().bp_status, stored().source_timestamp) == ("active", at(5))
 
-    def test_of_test_mode_is_ignored(self, mirror, named):
-        assert mirror.apply(snapshot(is_live=False, **named)) is Outcome.TEST_MODE
-        assert mirror.apply(snapshot(is_live=True, **named)) is Outcome.APPLIED
-        assert Outcome.TEST_MODE.value == "test mode"
-
 
 class TestTheClass:
     def test_is_the_providers(self, api, mirror, presets, tenant, named):
@@ -264,6 +259,16 @@ class TestTakingOver:
 
         assert mirror.apply(snapshot()) is Outcome.WAITING
 
+    def test_of_an_id_that_has_moved_to_another_provider(self, mirror, presets, tenant, named):
+        map_price("price_growth", "growth", provider="paddle")
+        mirror.apply(ended(**named))
+        before = stored()
+
+        assert mirror.apply(snapshot(**named), 1, provider="paddle") is Outcome.APPLIED
+
+        assert (stored().id, stored().bp_provider) == (before.id, "paddle")
+        assert (stored().status_class, plan_of(tenant)) == ("live", "growth")
+
     def test_of_two_rows_with_the_id_that_of_the_named_tenant(self, mirror, tenant):
         for one in (create_tenant(), tenant):
             create_subscription(one, bp_subscription_id="sub_1")
@@ -296,18 +301,25 @@ class TestDifferences:
         map_price("price_growth", "growth")
         mirror.apply(snapshot(**named))
 
-        found = mirror.run(lambda: rules.differences(stored(), snapshot(**values)))
+        before = stored()
 
-        assert found == kinds
+        mirror.apply(snapshot(**values), 1)
+
+        assert rules.drift(before, stored()) == kinds
 
     def test_the_plan_of_one_that_has_ended_does_not_count(self, mirror, presets, named):
         mirror.apply(ended(**named))
+        before = stored()
         map_price("price_growth", "growth")
 
-        assert mirror.run(lambda: rules.differences(stored(), ended())) == set()
+        mirror.apply(ended(), 1)
+
+        assert rules.drift(before, stored()) == set()
 
     def test_of_a_replaced_time(self, mirror, named):
         mirror.apply(snapshot(**named))
-        later = snapshot(trial_end=at(0) + timedelta(days=9))
+        before = stored()
 
-        assert mirror.run(lambda: rules.differences(stored(), later)) == {"period"}
+        mirror.apply(snapshot(trial_end=at(0) + timedelta(days=9)), 1)
+
+        assert rules.drift(before, stored()) == {"period"}

@@ -188,7 +188,7 @@ class TestRate:
         (event_id,) = post_all(reading, stripe)
 
         with reader_of(reading):
-            limited = wait_for(event_id, detail="Stripe limits the rate of requests")
+            limited = wait_for(event_id, detail="ReadFailed: Stripe limits the rate of requests")
             event = wait_for(event_id)
 
         assert (limited.status, limited.attempts) == ("pending", 0)
@@ -231,6 +231,7 @@ class TestFaults:
         [
             (503, "ReadFailed: Stripe answered 503"),
             (401, "ReadFailed: Stripe answered 401: see STRIPE_API_KEY"),
+            (404, "ReadFailed: Stripe answered 404: see STRIPE_API_KEY"),
             (
                 "rubbish",
                 "ReadFailed: Stripe's answer cannot be read: the body is not JSON in UTF-8",
@@ -261,20 +262,6 @@ class TestFaults:
             event = wait_for(event_id, attempts=1)
 
         assert event.detail == "ReadFailed: Stripe answered another subscription"
-
-    def test_what_the_provider_does_not_know_is_ignored_at_the_second_attempt(
-        self, reading, stripe, tenant, quick
-    ):
-        subscribe(stripe, tenant)
-        stripe.subscriptions.clear()
-        (event_id,) = post_all(reading, stripe)
-
-        with reader_of(reading):
-            event = wait_for(event_id)
-
-        assert (event.status, event.attempts) == ("ignored", 2)
-        assert event.detail == "Stripe does not know what it is about"
-        assert rows(Subscription) == []
 
     def test_of_our_own_do_not_end_the_reader(self, reading, stripe, tenant, quick, monkeypatch):
         read, faults = api.read_subscription, deque([KeyError("ours")])
@@ -323,7 +310,7 @@ class TestFaults:
         assert applied == {"succeeded"}
         assert seconds < 5
         assert (tried.attempts, tried.status) == (1, "pending")
-        assert tried.detail == "ReadFailed: Stripe: the answer takes too long"
+        assert tried.detail.startswith("ReadFailed: Stripe: ")
 
     def test_a_backlog_of_a_provider_does_not_delay_the_worker(self, reading, sender):
         execute(

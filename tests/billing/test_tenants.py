@@ -14,7 +14,7 @@ from app.inbox.models import WebhookEvent
 from app.subscriptions.models import Subscription
 from tests import database
 from tests.billing.samples import document
-from tests.billing.support import snapshot, stored
+from tests.billing.support import at, ended, snapshot, stored
 from tests.database import platform_transaction, wait_for_lock
 from tests.factories import create_member, create_tenant, platform_token, save
 
@@ -70,8 +70,7 @@ class TestEveryWay:
 
         assert stored().tenant_id == tenant.id
 
-    def test_the_customer_names_it(self, mirror, put, tenant):
-        put(create_tenant())
+    def test_the_customer_names_it(self, mirror, tenant):
         assert mirror.note("cus_1", tenant.slug) is Outcome.APPLIED
         mirror.apply(snapshot())
 
@@ -107,6 +106,11 @@ class TestEveryWay:
         assert mirror.apply(snapshot(customer_id="", tenant="nobody")) is Outcome.WAITING
         assert database.rows(Subscription) == database.rows(AuditEvent) == []
 
+    def test_a_subscription_that_has_ended_does_not_wait(self, mirror):
+        """Such as that of a deleted tenant."""
+        assert mirror.apply(ended(tenant="nobody"), is_read=True) is Outcome.OVER
+        assert mirror.apply(ended(tenant="nobody")) is Outcome.WAITING  # it may have been live
+
     def test_a_known_subscription_stays_with_its_tenant(self, mirror, put, tenant):
         mirror.apply(snapshot(tenant=tenant.slug), 1)
         other = create_tenant()
@@ -137,6 +141,34 @@ class TestTheCustomer:
         put(tenant)
         mirror.note("cus_1")
         assert database.row(BillingCustomer).is_manual is True
+
+    def test_keeps_the_tenant_that_an_operator_has_set(self, mirror, put, tenant):
+        put(tenant)
+        mirror.note("cus_1", create_tenant().slug)
+        mirror.note("cus_1")
+        mirror.apply(snapshot())
+
+        assert stored().tenant_id == tenant.id
+
+    def test_of_an_older_event_is_not_that_of_a_newer_one(self, mirror, tenant):
+        mirror.note("cus_1", tenant.slug, at=at(2))
+
+        assert mirror.note("cus_1", create_tenant().slug, at=at(1)) is Outcome.STALE
+        assert mirror.note("cus_1", at=at(1)) is Outcome.STALE
+        assert database.row(BillingCustomer).tenant_id == tenant.id
+
+    def test_that_is_read_counts_though_an_event_has_a_later_time(self, mirror, tenant):
+        mirror.note("cus_1", create_tenant().slug, at=at(10**6))
+        mirror.note("cus_1", tenant.slug)
+
+        assert database.row(BillingCustomer).tenant_id == tenant.id
+
+    def test_whose_external_id_is_no_tenants_does_not_wait(self, mirror, tenant):
+        assert mirror.note("cus_1", external_id="crm-1") is Outcome.APPLIED
+        assert database.rows(BillingCustomer) == []
+        mirror.note("cus_1", external_id=tenant.slug)
+
+        assert database.row(BillingCustomer).tenant_id == tenant.id
 
     def test_that_names_an_unknown_tenant_waits(self, mirror):
         assert mirror.note("cus_1", "nobody") is Outcome.WAITING

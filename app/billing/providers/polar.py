@@ -54,13 +54,14 @@ def _snapshot(subscription: Document) -> Snapshot:
     count = reading.whole(subscription, "recurring_interval_count")
     canceled_at, ended_at = map(subscription.optional_moment, ("canceled_at", "ended_at"))
     reasons = ("customer_cancellation_comment",), ("customer_cancellation_reason",)
-    created_at = subscription.moment("created_at")
+    created_at, customer = subscription.moment("created_at"), subscription.at("customer")
     return Snapshot(
         subscription_id=subscription.identifier("id"),
         customer_id=subscription.identifier("customer_id"),
         status=status,
         status_class=status_class,
-        tenant=reading.tenant(subscription.at("metadata")) or _tenant(subscription.at("customer")),
+        tenant=reading.tenant(subscription.at("metadata"), customer.at("metadata"))
+        or _external_id(customer),
         items=(Item(product, product, 1 if seats is None else seats),),
         currency=reading.currency(subscription, "currency"),
         amount=reading.whole(subscription, "amount"),
@@ -76,16 +77,15 @@ def _snapshot(subscription: Document) -> Snapshot:
     )
 
 
-def _tenant(customer: Document) -> str:
-    """``metadata.tenant_id``, else ``external_id``, the id that the merchant gave the customer."""
+def _external_id(customer: Document) -> str:
+    """The id that the merchant gave the customer."""
     external_id = (customer.text("external_id") or "").strip()
-    return reading.tenant(customer.at("metadata")) or (
-        external_id if len(external_id) <= MAX_ID else ""
-    )
+    return external_id if len(external_id) <= MAX_ID else ""
 
 
 def _customer(customer: Document) -> Customer:
-    return Customer(customer.identifier("id"), _tenant(customer))
+    tenant = reading.tenant(customer.at("metadata"))
+    return Customer(customer.identifier("id"), tenant, _external_id(customer))
 
 
 def _page(answer: Document, cursor: str) -> PageOf:

@@ -102,7 +102,8 @@ class TestSamples:
         found = PROVIDER.event(event(sample("polar", "customer.updated")))
 
         assert found == BillingEvent(
-            customer=Customer(CUSTOMER, "acme"), occurred_at=at("2026-11-02T08:00:00.000007Z")
+            customer=Customer(CUSTOMER, external_id="acme"),
+            occurred_at=at("2026-11-02T08:00:00.000007Z"),
         )
 
     def test_are_all_expected(self) -> None:
@@ -123,7 +124,7 @@ class TestEvents:
             lambda body: body.update(type=f"customer.{name}"),
         )
 
-        assert PROVIDER.event(body).customer == Customer(CUSTOMER, "acme")
+        assert PROVIDER.event(body).customer == Customer(CUSTOMER, external_id="acme")
 
     @pytest.mark.parametrize(
         "kind", ["order.paid", "customer_seat.claimed", "benefit_grant.created", 5]
