@@ -16,7 +16,7 @@ from app.config import Config, current_config
 from app.core.clock import utcnow
 from app.core.db.statements import Statement
 from app.core.health import Finding, gauge
-from app.core.observability.shared_metrics import SharedMetric
+from app.core.observability.metrics import SharedMetric
 from app.inbox.providers import RECEIVERS
 
 DRIFT = SharedMetric(

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from flask import Flask
 
-from app.core.observability.shared_metrics import SharedMetric
+from app.core.observability.metrics import SharedMetric
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from app.core.db.replicas.watch import State
 from app.core.db.transactions import current_transaction
 from app.core.health import gauge
 from app.core.jobs.queues import Queue, connection, queue_named
-from app.core.observability.shared_metrics import SharedMetric
+from app.core.observability.metrics import SharedMetric
 from app.operations import service
 from app.operations.process_files import metrics_in
 from app.operations.queues import live_workers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.health import SHOWN, Finding, shortened
-from app.core.observability.shared_metrics import SharedMetric
+from app.core.observability.metrics import SharedMetric
 from app.tenants.filters import AT_LIMIT
 
 OVER_LIMITS = SharedMetric(

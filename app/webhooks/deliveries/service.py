@@ -20,7 +20,7 @@ from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
-from app.core.observability.shared_metrics import SharedMetric
+from app.core.observability.metrics import SharedMetric
 from app.events.sequencer import DELIVERIES
 from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhooks.deliveries.statements import RECOVER, RESEND
