@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import psycopg2
 from psycopg2.extensions import (
@@ -33,7 +33,6 @@ from app.core import json_text
 from app.core.circuit_breaker import Breaker
 from app.core.db.prepared import PREPARED, PreparedStatements
 
-GRACE = 2.0  # seconds; a server that exceeds statement_timeout by more counts as frozen
 SLOW = 1.0  # seconds; an attempt to connect that fails later than this opens the breaker
 PAUSE = 1.0  # seconds of the breaker
 LISTED = ("host", "hostaddr", "port")  # libpq's parameters that list a value for each host
@@ -48,30 +47,13 @@ BYTES = new_type((17,), "BYTES", lambda value, _: value and bytes.fromhex(str(va
 """Reads ``bytea`` as bytes; psycopg2 itself would return a memoryview."""
 
 
-class Limits(NamedTuple):
-    """Time limits of a server, in seconds."""
-
-    connect: float
-    statement: float  # a longer statement is cancelled by the server
-    answer: float  # if the server then does not answer, the client closes the connection
-
-    @classmethod
-    def of_primary(cls, config: Config) -> Limits:
-        timeout = config.db_statement_timeout
-        return cls(config.db_connect_timeout, timeout, timeout + GRACE)
-
-    @classmethod
-    def of_replicas(cls, config: Config) -> Limits:
-        """Short limits, because a read that exceeds them is repeated on the primary."""
-        return cls(1.0, min(2.0, config.db_statement_timeout), 2.5)
-
-
-def engine_options(config: Config, limits: Limits) -> dict[str, Any]:
+def engine_options(config: Config, seconds: float) -> dict[str, Any]:
     """The options of one engine, for ``SQLALCHEMY_ENGINE_OPTIONS`` and ``SQLALCHEMY_BINDS``.
 
+    PostgreSQL cancels a statement that takes longer than ``seconds``.
     With replicas, each process has a thread that watches this server. It needs one more connection.
     """
-    timeout = int(limits.statement * 1000)
+    timeout = int(seconds * 1000)
     return {
         "isolation_level": "AUTOCOMMIT",
         "pool_size": config.db_pool_size + bool(config.database_replica_urls),
@@ -97,14 +79,10 @@ class PooledConnection(connection):
         super().__init__(dsn, *args, **options)
 
 
-def configure_engine(engine: Engine, config: Config, limits: Limits) -> None:
-    """Set up each connection of the pool, and limit how long it waits for PostgreSQL.
-
-    A frozen server cannot apply ``statement_timeout`` itself. So the client stops waiting
-    after ``limits.answer`` seconds.
-    """
+def configure_engine(engine: Engine, config: Config, connector: Connector) -> None:
+    """Open the connections of the pool by ``connector``, and set up each of them."""
     set_wait_callback(_wait)  # psycopg2 has one callback per process
-    event.listen(engine, "do_connect", Connector(limits.connect, limits.answer))
+    event.listen(engine, "do_connect", connector)
 
     @event.listens_for(engine, "connect")
     def begin(opened: connection, record: ConnectionPoolEntry) -> None:
@@ -147,7 +125,8 @@ class Connector:
 
     It tries each host for ``seconds``, and begins with the host that accepted the last connection.
     libpq's ``connect_timeout`` cannot limit this time, because psycopg2 has a wait callback.
-    An open connection waits ``answer`` seconds for each answer; None means unlimited.
+    An open connection waits ``answer`` seconds for each answer, because a frozen server cannot apply
+    ``statement_timeout`` itself; None means unlimited.
     """
 
     def __init__(self, seconds: float, answer: float | None) -> None:

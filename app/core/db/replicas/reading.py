@@ -21,7 +21,7 @@ from sqlalchemy import bindparam, select
 
 from app.config import Config
 from app.core.db import tenancy
-from app.core.db.engine import Limits, configure_engine, engine_options, waiting_at_most
+from app.core.db.engine import Connector, configure_engine, engine_options, waiting_at_most
 from app.core.db.replicas.watch import ANSWER, STATE_OF_REPLICA, NotReadable, Replica, Replicas
 from app.core.db.statements import Statement
 from app.core.db.transactions import Transaction, on_commit
@@ -38,6 +38,7 @@ READS_PRIMARY = "controlplane.reads_primary"
 """A key of the WSGI environment that commands set: the request reads from the primary."""
 LOCATION = ("header", HEADER.lower())
 POSITION = re.compile(r"([0-9A-F]{1,8})/([0-9A-F]{1,8})")
+GRACE = 2.0  # seconds; a primary that exceeds statement_timeout by more counts as frozen
 PRIMARY = "primary"  # the primary's name in the metrics
 ENTER = Statement(
     "replicas.enter",
@@ -125,12 +126,13 @@ def _add_token(current: Transaction, response: Response) -> None:
 
 def open_databases(app: Flask, config: Config) -> None:
     """Create the primary's engine. If replicas are configured, create theirs and Replicas too."""
-    primary, replicas = Limits.of_primary(config), Limits.of_replicas(config)
+    timeout = config.db_statement_timeout
     app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
-    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config, primary)
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config, timeout)
     if config.database_replica_urls:
         found = app.extensions[EXTENSION] = Replicas(app, config)
-        options = engine_options(config, replicas)
+        # Short limits, because a read that exceeds them is repeated on the primary.
+        options = engine_options(config, min(2.0, timeout))
         app.config["SQLALCHEMY_BINDS"] = {
             each.bind: {"url": url, **options}
             for each, url in zip(found.all, config.database_replica_urls, strict=True)
@@ -138,4 +140,5 @@ def open_databases(app: Flask, config: Config) -> None:
     db.init_app(app)
     with app.app_context():
         for bind, engine in db.engines.items():
-            configure_engine(engine, config, replicas if bind else primary)
+            limits = (1.0, 2.5) if bind else (config.db_connect_timeout, timeout + GRACE)
+            configure_engine(engine, config, Connector(*limits))
