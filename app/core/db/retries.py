@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import psycopg2
 
-from app.core.db.transactions import STALE_PREPARED, RowChanged, Transaction, transaction
+from app.core.db.transactions import RowChanged, Transaction, transaction
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 4
 # Serialization failure; deadlock; foreign key to a row that was deleted after this one read it.
-RETRIED = {"40001", "40P01", "23503", *STALE_PREPARED}
+RETRIED = {"40001", "40P01", "23503"}
 
 
 def run(
@@ -26,9 +26,9 @@ def run(
     """Run ``work`` in a transaction, and return its result after the commit. It runs again
 
     - after a conflict with another transaction;
-    - if a prepared statement is no longer valid;
     - if the first attempt on the primary lost its connection before the commit (a commit that lost
-      its connection may have succeeded, so it is not repeated);
+      its connection may have succeeded, so it is not repeated), or met a prepared statement that is
+      no longer valid;
     - after any error on a replica, because the primary may give another result.
 
     There are at most :data:`ATTEMPTS` attempts, with a short random pause between them on the

@@ -73,8 +73,7 @@ class Transaction:
     """A cache of values for this transaction, such as the rules of a tenant's custom fields."""
     callbacks: list[Callable[[], object]] = field(default_factory=list)
     is_committing: bool = False
-    is_lost: bool = False  # the connection broke, or the primary has become a standby
-    is_stale: bool = False  # the connection must be closed, not returned to the pool
+    is_lost: bool = False  # the connection broke, or must be closed
     has_begun: bool = False
     has_written: bool = False
     is_confirming: bool = False
@@ -162,7 +161,7 @@ class Transaction:
         if connection is None:
             return
         try:
-            if self.is_stale:
+            if self.is_lost:
                 self._discard(connection)
             elif cursor and cursor.connection.get_transaction_status() != IDLE:
                 cursor.execute("ROLLBACK")
@@ -197,8 +196,7 @@ def transaction(current: Transaction | None = None) -> Iterator[Transaction]:
         current.commit()
     except psycopg2.Error as fault:
         is_demoted = isinstance(fault, ReadOnlySqlTransaction) and current.bind is None
-        current.is_lost |= is_demoted
-        current.is_stale = is_demoted or fault.pgcode in STALE_PREPARED
+        current.is_lost = is_demoted or fault.pgcode in STALE_PREPARED
         if is_demoted:
             raise psycopg2.OperationalError("PostgreSQL is not the primary any more.") from fault
         raise
