@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from redis import Redis
-from rq import Queue as RedisQueue
+from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.worker import BaseWorker, Worker
 
@@ -55,11 +55,37 @@ class Queues(NamedTuple):
 def read_queues(redis: Redis) -> Queues:
     """The present state. Raises RedisError."""
     workers = live_workers(redis)
+    return Queues(read_numbers(redis, workers), [_worker(worker) for worker in workers])
+
+
+def read_numbers(redis: Redis, workers: list[BaseWorker]) -> list[QueueState]:
+    """The numbers of each queue, in two round trips. Raises RedisError."""
+    now, queues = utcnow(), [queue_named(name, redis) for name in Queue]
+    with redis.pipeline(transaction=False) as pipeline:
+        for queue in queues:
+            pipeline.lrange(queue.key, 0, 0)
+            pipeline.llen(queue.key)
+            pipeline.zcard(queue.scheduled_job_registry.key)
+            for registry in (queue.started_job_registry, queue.failed_job_registry):
+                pipeline.zcount(registry.key, now.timestamp(), "inf")  # those that have not expired
+        found = iter(pipeline.execute())
+    numbers = dict(zip(queues, zip(*[found] * 5, strict=True), strict=True))
+    firsts = [job.decode() for ids, *_ in numbers.values() for job in ids]
+    jobs = Job.fetch_many(firsts, redis, JSONSerializer) if firsts else ()
+    since = {job.origin: job.enqueued_at or now for job in jobs if job}
     served = [name for worker in workers for name in worker.queue_names()]
-    return Queues(
-        [_queue(queue_named(name, redis), served.count(name)) for name in Queue],
-        [_worker(worker) for worker in workers],
-    )
+    return [
+        QueueState(
+            name=queue.name,
+            workers=served.count(queue.name),
+            waiting=waiting,
+            waiting_seconds=int((now - since.get(queue.name, now)).total_seconds()),
+            delayed=delayed,
+            running=running,
+            failed=failed,
+        )
+        for queue, (_, waiting, delayed, running, failed) in numbers.items()
+    ]
 
 
 def live_workers(redis: Redis) -> list[BaseWorker]:
@@ -67,18 +93,6 @@ def live_workers(redis: Redis) -> list[BaseWorker]:
     known = Worker.all(connection=redis, serializer=JSONSerializer)
     since = utcnow() - LATELY
     return [one for one in known if one.last_heartbeat and one.last_heartbeat > since]
-
-
-def _queue(queue: RedisQueue, workers: int) -> QueueState:
-    return QueueState(
-        name=queue.name,
-        workers=workers,
-        waiting=queue.count,
-        waiting_seconds=_seconds_waited(queue),
-        delayed=queue.scheduled_job_registry.count,
-        running=queue.started_job_registry.count,
-        failed=queue.failed_job_registry.count,
-    )
 
 
 def _worker(worker: BaseWorker) -> WorkerState:
@@ -91,10 +105,3 @@ def _worker(worker: BaseWorker) -> WorkerState:
         started_at=worker.birth_date,
         last_seen_at=worker.last_heartbeat,
     )
-
-
-def _seconds_waited(queue: RedisQueue) -> int:
-    first = next(iter(queue.get_jobs(0, 1)), None)
-    if first is None or first.enqueued_at is None:
-        return 0
-    return int((utcnow() - first.enqueued_at).total_seconds())

@@ -111,7 +111,7 @@ def list_work() -> list[Number]:
     `trials_ending` within 7 days, `past_due` subscriptions, `over_limit`: tenants that have used up
     a limit, `failing_endpoints`, `failed_deliveries` of 7 days, `failed_webhooks`, `waiting_people`
     of the identity provider, `waiting_billing`: billing events whose tenant is not known, `findings`:
-    faults of the installation.
+    faults of PostgreSQL, Redis, the queues and the stored rows.
     """
     return list(attention.count_work())
 

@@ -12,7 +12,7 @@ from app.core.errors import first_line
 from app.core.health import Finding
 from app.core.jobs.queues import connection
 from app.operations.background import LAST_SEEN
-from app.operations.queues import QueueState, read_queues
+from app.operations.queues import QueueState, live_workers, read_numbers
 
 LONGEST_SILENCE = 60  # seconds; a process shows every 10 seconds that it works
 LONGEST_WAIT = 60  # seconds; a job that waits longer in its queue is a fault
@@ -22,10 +22,10 @@ def check_redis() -> Iterator[Finding]:
     """The findings on Redis, on each part of the background process and on each queue."""
     redis = connection()
     try:
-        redis.ping()
+        seen = LAST_SEEN.read()
         yield Finding("redis", True, "answers")
-        yield from starmap(_process, LAST_SEEN.read().items())
-        yield from map(_queue, read_queues(redis).queues)
+        yield from starmap(_process, seen.items())
+        yield from map(_queue, read_numbers(redis, live_workers(redis)))
     except RedisError as fault:
         fix = "Check that Redis runs and that REDIS_URL is right."
         yield Finding("redis", False, first_line(fault), fix)
