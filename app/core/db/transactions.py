@@ -223,7 +223,9 @@ def savepoint() -> Iterator[None]:
         yield
     except BaseException:
         current.scope, current.known, current.callbacks = scope, known, callbacks
-        current.execute("ROLLBACK TO SAVEPOINT inner_block", name="ROLLBACK TO SAVEPOINT")
+        # Released too, so that a block around this one rolls back to its own savepoint.
+        undo = "ROLLBACK TO SAVEPOINT inner_block; RELEASE SAVEPOINT inner_block"
+        current.execute(undo, name="ROLLBACK TO SAVEPOINT")
         raise
     current.execute("RELEASE SAVEPOINT inner_block", name="RELEASE SAVEPOINT")
 

@@ -83,6 +83,17 @@ class TestSavepoint:
             cursor = opened.execute("SELECT a FROM kept")
             assert cursor.fetchall() == [(1,)]
 
+    def test_undoes_its_own_block_after_one_inside_it_has_failed(self, app):
+        with app.app_context(), transaction() as opened:
+            opened.execute("CREATE TEMP TABLE kept (a int) ON COMMIT DROP")
+            with suppress(KeyError), savepoint():
+                opened.execute("INSERT INTO kept VALUES (1)")
+                with suppress(ZeroDivisionError), savepoint():
+                    raise ZeroDivisionError
+                raise KeyError
+
+            assert opened.execute("SELECT a FROM kept").fetchall() == []
+
     def test_restores_the_scope_of_before_a_block_that_failed(self, app):
         tenant, other = tenancy.Scope(create_tenant().id), tenancy.Scope(create_tenant().id)
         with app.app_context(), transaction() as opened:
