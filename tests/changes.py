@@ -42,6 +42,7 @@ CONNECTION = {
 QUESTIONS = {
     "POST /v1/billing/plans/{preset_id}/preview",
     "POST /v1/custom-fields/validate",
+    "POST /v1/imports/check",
     "POST /v1/usage/check",
     "POST /ofrep/v1/evaluate/flags",
     "POST /ofrep/v1/evaluate/flags/{key}",

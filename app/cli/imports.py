@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from functools import partial
 from typing import IO, Any
 
 import click
@@ -20,7 +22,7 @@ from app.imports.export import lines_of
 from app.imports.models import ImportState
 from app.imports.outcomes import Outcome
 from app.imports.schemas import ImportDetailSchema
-from app.imports.work import MAX_FAULTS, Counts, add_counts, as_fault, dry_run, work
+from app.imports.work import check, work
 from app.surfaces.commands.output import print_rows, progress_bar
 from app.surfaces.commands.text import print_json
 from app.tenants.models import Tenant
@@ -90,17 +92,12 @@ def _apply(file: IO[bytes] | None, resumed_id: str) -> dict[str, Any]:
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
     """What an import of the file would show."""
-    counts: Counts = {}
-    faults: list[dict[str, Any]] = []
-    with progress_bar() as bar:
-        task = bar.add_task("Lines", total=None)
-        for last, results in dry_run(files.blocks_of(file), actor=SYSTEM_CLI):
-            bar.update(task, completed=last)
-            counts = add_counts(counts, results)
-            failed = [one for one in results if one.outcome is Outcome.FAILED]
-            faults += [as_fault(one) for one in failed[: MAX_FAULTS - len(faults)]]
-    number = sum(numbers[Outcome.FAILED] for numbers in counts.values())
-    return {"state": "checked", "lines_failed": number, "counts": counts, "faults": faults}
+    with progress_bar() as bar, platform_transaction():
+        update = partial(bar.update, bar.add_task("Lines", total=None))
+        found = check(
+            files.blocks_of(file), actor=SYSTEM_CLI, progress=lambda last: update(completed=last)
+        )
+    return {"state": "checked", **asdict(found)}
 
 
 def _print(result: dict[str, Any], as_json: bool) -> None:

@@ -16,9 +16,14 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.body_limits import TOO_LARGE, allow_body
 from app.core.openapi.components import DESCRIPTIONS, refusal
 from app.core.validation.messages import refused
-from app.imports import service
+from app.imports import files, service, work
 from app.imports.models import Import
-from app.imports.schemas import ImportDetailSchema, ImportQuerySchema, ImportSchema
+from app.imports.schemas import (
+    ImportCheckSchema,
+    ImportDetailSchema,
+    ImportQuerySchema,
+    ImportSchema,
+)
 
 PATH = "/v1/imports"
 MEDIA_TYPES = ("application/x-ndjson", "text/plain", "application/octet-stream")
@@ -42,6 +47,7 @@ BODY = {
     },
 }
 
+CHECKED_BODY = {**BODY, "description": "JSON Lines, at most 1 MiB."}
 OTHER_TYPE = f"The Content-Type must be {' or '.join(MEDIA_TYPES)}."
 REFUSALS = {
     "413": refusal(DESCRIPTIONS[413], TOO_LARGE.format(limit=MAX_BODY)),
@@ -82,6 +88,19 @@ def create() -> tuple[Import, dict[str, str]]:
     """
     made = service.create_import(_file(request), is_queued=True, actor=current_actor())
     return made, {"Location": f"{PATH}/{made.id}"}
+
+
+@blp.post("/check")
+@requires(Permission.SUPERADMIN)
+@blp.doc(requestBody=CHECKED_BODY, responses=REFUSALS)
+@blp.response(200, ImportCheckSchema)
+def check() -> work.Check:
+    """Check what an import of JSON Lines would do; nothing is changed.
+
+    All lines are applied in one transaction, which is undone. For a larger file use
+    `flask import --dry-run`.
+    """
+    return work.check(files.blocks_of(_file(request)), actor=current_actor())
 
 
 @blp.get("/<import_id>")

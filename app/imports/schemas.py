@@ -78,6 +78,15 @@ class ImportDetailSchema(ImportSchema):
     faults = ListOf(Nested(ImportFaultSchema), description="The first 1,000; none after 7 days.")
 
 
+class ImportCheckSchema(Documented, AnswerSchema):
+    """What an import of a file would do."""
+
+    lines_total = Int(description="The lines of the file.")
+    lines_failed = Int(description="The lines that would not be applied.")
+    counts = JsonObject(description="The number of lines by type and outcome.")
+    faults = ListOf(Nested(ImportFaultSchema), description="The first 1,000.")
+
+
 class ImportQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of imports."""
 

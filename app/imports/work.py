@@ -7,7 +7,8 @@ continues there. A set locks the import's row, so two workers of one import take
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -54,14 +55,34 @@ def work(import_id: UUID) -> Iterator[Import]:
             return
 
 
-def dry_run(blocks: Iterable[bytes], *, actor: Actor) -> Iterator[tuple[int, list[Result]]]:
-    """For each set of lines the number of its last line, and the results that it would have.
+@dataclass
+class Check:
+    """What an import of a file would do."""
 
-    All are applied in one transaction, which is rolled back; until then it holds its locks.
+    lines_total: int = 0
+    lines_failed: int = 0
+    counts: Counts = field(default_factory=dict)
+    faults: list[dict[str, Any]] = field(default_factory=list)
+
+
+def check(
+    blocks: Iterable[bytes], *, actor: Actor, progress: Callable[[int], object] = int
+) -> Check:
+    """Apply all lines in the current transaction and undo them; until its end it holds their locks.
+
+    ``progress`` is called with the number of each set's last line.
     """
-    with tenancy.platform_trial():
+    found = Check()
+    with tenancy.trial():
         for one in lines.sets(lines.split(blocks)):
-            yield one.last, apply_set(one.lines, actor=actor)
+            results = apply_set(one.lines, actor=actor)
+            failed = [each for each in results if each.outcome is Outcome.FAILED]
+            found.lines_total = one.last
+            found.lines_failed += len(failed)
+            found.counts = add_counts(found.counts, results)
+            found.faults += map(as_fault, failed[: MAX_FAULTS - len(found.faults)])
+            progress(one.last)
+    return found
 
 
 def _apply_next(import_id: UUID) -> Import:

@@ -9,7 +9,8 @@ from app.agents.tools import input_schema, request_of
 from app.agents.tools import tools as tools_of
 from tests import document
 
-NOT_JSON = {"GET /v1/audit-events/csv", "POST /v1/imports"}  # they answer or take a file
+# They answer or take a file.
+NOT_JSON = {"GET /v1/audit-events/csv", "POST /v1/imports", "POST /v1/imports/check"}
 
 
 @pytest.fixture(scope="module")

@@ -63,10 +63,10 @@ def as_file(*lines: Any) -> bytes:
     return b"".join(text + b"\n" for text in texts)
 
 
-def post(api: Any, content: bytes, **options: Any) -> Any:
+def post(api: Any, content: bytes, *, path: str = "/v1/imports", **options: Any) -> Any:
     headers = {"Content-Type": MEDIA_TYPE, **options.pop("headers", {})}
     options = {"token": platform_token(), **options}
-    return api.post("/v1/imports", data=content, headers=headers, **options)
+    return api.post(path, data=content, headers=headers, **options)
 
 
 def finish(app: Flask, import_id: str) -> Import:

@@ -12,7 +12,7 @@ from app.imports.routes import MAX_BODY
 from app.tenants.models import Tenant
 from tests.database import row, rows
 from tests.factories import platform_token
-from tests.imports.files import as_file, finish, post, tenant_line, user_line
+from tests.imports.files import as_file, bring_in, finish, post, snapshot, tenant_line, user_line
 
 MEDIA_TYPES = (
     "The Content-Type must be application/x-ndjson or text/plain or application/octet-stream."
@@ -97,6 +97,26 @@ class TestCreate:
 
         assert answer.status_code == 413
         assert rows(Import) == []
+
+
+class TestCheck:
+    def test_says_what_an_import_would_do_and_changes_nothing(self, app, api):
+        lines = (tenant_line(), user_line("ada"), user_line("bo", email="no address"), b"{")
+        before = snapshot()
+
+        checked = post(api, as_file(*lines), path="/v1/imports/check").get_json()["data"]
+        unchanged = snapshot()
+        counts, _ = bring_in(app, api, *lines)
+
+        assert unchanged == before
+        assert (checked["lines_total"], checked["lines_failed"]) == (4, 2)
+        assert [each["line"] for each in checked["faults"]] == [3, 4]
+        assert checked["counts"] == counts
+
+    def test_refuses_more_than_a_mebibyte(self, api):
+        content = b" " * (1024 * 1024 + 1)
+
+        assert post(api, content, path="/v1/imports/check").status_code == 413
 
 
 class TestGet:

@@ -18,7 +18,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, bindparam, func, select
 
 from app.core.db.statements import Statement
-from app.core.db.transactions import current_transaction, transaction
+from app.core.db.transactions import current_transaction, savepoint, transaction
 
 # In the audit trail, the tenant_id of changes to rows without a tenant (presets, platform keys).
 PLATFORM_TENANT_ID = UUID(int=0)
@@ -66,13 +66,21 @@ def platform_transaction() -> Iterator[None]:
 
 
 class _TrialIsOver(Exception):
-    """Rolls the transaction of a trial back."""
+    """Rolls a trial back."""
 
 
 @contextmanager
 def platform_trial() -> Iterator[None]:
     """Run the block as :func:`platform_transaction` does, and roll the transaction back."""
     with suppress(_TrialIsOver), platform_transaction():
+        yield
+        raise _TrialIsOver
+
+
+@contextmanager
+def trial() -> Iterator[None]:
+    """Run the block in a savepoint of the current transaction, and undo its changes."""
+    with suppress(_TrialIsOver), savepoint():
         yield
         raise _TrialIsOver
 
