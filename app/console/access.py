@@ -96,6 +96,7 @@ class Notice:
     text: str
     undo: str = ""  # the address of the page that takes the form
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the form's inputs
+    is_bad: bool = False
 
 
 def current_session() -> Session:

@@ -12,18 +12,25 @@ WIDTH, HEIGHT, GAP = 480, 96, 4
 NEARLY = 0.8  # the part of a limit from which on its bar warns
 
 
+def share(period: Json) -> float:
+    """The used part of a limit, from 0 to 1; 0 for one without a limit."""
+    most = period["limit"]
+    if most is None or most < 0:
+        return 0.0
+    return min(1.0, period["used"] / most) if most else 1.0
+
+
 def meter(period: Json) -> Markup:
     """A bar of what is used of a limit; nothing for one without a limit."""
-    most, used = period["limit"], period["used"]
-    if most is None or most < 0:
+    if period["limit"] is None or period["limit"] < 0:
         return Markup("")
-    share = min(1.0, used / most) if most else 1.0
-    kind = "over" if used > most or share == 1 else "nearly" if share >= NEARLY else "fine"
+    part = share(period)
+    kind = "over" if part == 1 else "nearly" if part >= NEARLY else "fine"
     return Markup(
         '<svg class="meter {}" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="track" width="100" height="6" rx="3"/>'
         '<rect class="used" width="{}" height="6" rx="3"/></svg>'
-    ).format(kind, round(share * 100, 1))
+    ).format(kind, round(part * 100, 1))
 
 
 def bars(periods: Sequence[Json]) -> Markup:

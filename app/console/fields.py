@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,6 +13,7 @@ from app.core.json_text import Json
 
 MISSING = object()
 
+SEVERAL = ("checks", "grid")
 Choices = Sequence[tuple[str, str]]
 Sent = MultiDict[str, str]
 Inputs = dict[str, list[str]]  # texts by the names of inputs
@@ -20,7 +21,8 @@ Inputs = dict[str, list[str]]  # texts by the names of inputs
 
 @dataclass(frozen=True)
 class Field:
-    """One input. ``kind`` is a type of <input>, or textarea, select, checks, boolean, json."""
+    """One input. ``kind`` is a type of <input>, or textarea, select, checks, boolean, json, or grid:
+    checks in rows, each of the choices with one label."""
 
     name: str
     label: str
@@ -32,7 +34,7 @@ class Field:
 
     def read(self, form: Sent) -> Json:
         """The value for the API; raises ValueError for text that cannot be read as the kind."""
-        if self.kind == "checks":
+        if self.kind in SEVERAL:
             return form.getlist(self.name)
         if self.kind == "boolean":
             return self.name in form
@@ -66,12 +68,12 @@ class Field:
         """The inputs by their names, as a browser sends them where ``shown`` is not changed."""
         if self.kind == "boolean":
             return {self.name: ["on"] if shown else []}
-        texts = shown if self.kind == "checks" else [shown]
+        texts = shown if self.kind in SEVERAL else [shown]
         return {self.name: [str(text).replace("\r\n", "\n").strip() for text in texts]}
 
     def typed(self, form: Sent) -> Json:
         """What the inputs show again, where it cannot be read or the API refuses it."""
-        return form.getlist(self.name) if self.kind == "checks" else form.get(self.name, "")
+        return form.getlist(self.name) if self.kind in SEVERAL else form.get(self.name, "")
 
     def _empty(self) -> Json:
         if self.is_nullable:
@@ -83,7 +85,7 @@ class Field:
     def shown(self, value: Json) -> Json:
         """The value as the input takes it."""
         if value is None or value is MISSING:
-            return [] if self.kind == "checks" else ""
+            return [] if self.kind in SEVERAL else ""
         if self.kind == "json":
             return json.dumps(value, ensure_ascii=False, indent=2)
         if self.kind == "datetime-local" and isinstance(value, str):
@@ -102,6 +104,14 @@ class Lines(Field):
     def shown(self, value: Json) -> Json:
         """One text on each line."""
         return "\n".join(value or ())
+
+
+def inputs_of(fields: Sequence[Field], values: Mapping[str, Json]) -> Inputs:
+    """The inputs of fields that show these values."""
+    found: Inputs = {}
+    for one in fields:
+        found |= one.inputs(one.shown(values.get(one.name)))
+    return found
 
 
 def moment_field(name: str, label: str, empty: str) -> Field:

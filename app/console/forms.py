@@ -15,7 +15,7 @@ from flask import redirect, request
 from app.console.access import Notice, set_notice
 from app.console.api import Answer, Query, Refused, call, get_once
 from app.console.blueprint import Shown, render
-from app.console.fields import MISSING, Field, Inputs
+from app.console.fields import MISSING, Field, Inputs, inputs_of
 from app.core.json_text import Json
 
 SHOWN_BESIDE_FIELDS = (400, 409, 412, 413, 415, 422)
@@ -45,6 +45,7 @@ class Form:
     confirmation: str | Callable[[], str] = ""  # what has to be typed
     back: str = ""  # where Cancel leads; by default to the page above, from /x/edit to /x
     can_preview: bool = False
+    preview_label: str = "Preview"
     preview: Json = None  # what the change would do, once somebody has asked
     template: str = "form"
     before: Inputs = field(default_factory=dict)  # what the inputs showed at first
@@ -127,8 +128,7 @@ class Form:
         if self.name:
             self.title = self.title.replace("{}", self.name())
         if request.method != "POST":
-            for one in (*self.fields, *self.undone_by):
-                self.before |= one.inputs(one.shown(self.values.get(one.name)))
+            self.before |= inputs_of((*self.fields, *self.undone_by), self.values)
             self.expected = self._confirmation()
         return render(self.template, self.title, form=self), status
 

@@ -59,11 +59,12 @@ COUNTS = {
     "list_api_keys": "api_keys",
     "list_endpoints": "webhook_endpoints",
 }
-# What the palette offers beside what it finds: endpoint, label, permission.
+# What the palette offers beside what it finds: endpoint (and the page it is for), label, permission.
 PLATFORM_ACTIONS = (
     ("create_tenant", "New tenant", Permission.SUPERADMIN),
-    ("list_tenants", "Grant a flag to …", Permission.SUPERADMIN),
-    ("list_tenants", "Assign a plan to …", Permission.SUPERADMIN),
+    ("choose_tenant_for/grant_flag", "Grant a flag to …", Permission.SUPERADMIN),
+    ("choose_tenant_for/assign_plan", "Assign a plan to …", Permission.SUPERADMIN),
+    ("choose_tenant_for/create_member", "Add a member to …", Permission.SUPERADMIN),
     ("create_plan", "New plan", Permission.SUPERADMIN),
     ("create_import", "New import", Permission.SUPERADMIN),
     ("create_api_key", "New platform API key", Permission.SUPERADMIN),
@@ -71,11 +72,11 @@ PLATFORM_ACTIONS = (
     ("replay_failed_webhooks", "Replay the failed events", Permission.WEBHOOKS_WRITE),
 )
 TENANT_ACTIONS = (
-    ("list_flags", "Grant a flag", Permission.FLAGS_WRITE),
+    ("grant_flag", "Grant a flag", Permission.FLAGS_WRITE),
     ("assign_plan", "Assign a plan", Permission.SUPERADMIN),
     ("edit_tenant", "Edit the tenant", Permission.TENANTS_WRITE),
     ("create_user", "New user", Permission.USERS_WRITE),
-    ("list_users", "Add a member", Permission.MEMBERSHIPS_WRITE),
+    ("create_member", "Add a member", Permission.MEMBERSHIPS_WRITE),
     ("create_api_key", "New API key", Permission.API_KEYS_WRITE),
     ("create_endpoint", "New endpoint", Permission.EVENTS_WRITE),
     ("create_field", "New custom field", Permission.CUSTOM_FIELDS_WRITE),
@@ -149,11 +150,13 @@ def actions() -> list[Link]:
     tenant_id = (request.view_args or {}).get("tenant_id") or g.session.tenant_id
     offered = [(tenant_id, *each) for each in TENANT_ACTIONS if tenant_id]
     offered += [(None, *each) for each in PLATFORM_ACTIONS if g.session.is_platform]
-    return [
-        Link(label, url_for(f"console.{name}", tenant_id=of), is_current=of is not None)
-        for of, name, label, permission in offered
-        if g.session.can(permission)
-    ]
+    found = []
+    for of, name, label, permission in offered:
+        endpoint, _, purpose = name.partition("/")
+        if g.session.can(permission):
+            url = url_for(f"console.{endpoint}", tenant_id=of, purpose=purpose or None)
+            found.append(Link(label, url, is_current=of is not None))
+    return found
 
 
 def _current() -> str:

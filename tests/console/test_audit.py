@@ -12,6 +12,7 @@ from app import create_app
 from app.core.clock import utcnow
 from app.emails.models import Suppression
 from app.extensions import db
+from app.tenants.models import Tenant
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.world import address_of, create_world, pages_of
@@ -53,7 +54,7 @@ def named_key(world: dict[str, Any]) -> None:
 
 
 def newcomer(world: dict[str, Any]) -> None:
-    database.execute("DELETE FROM memberships WHERE id = :id", id=world["membership_id"])
+    finding.create_user(database.row(Tenant), email="new@example.com")
 
 
 def order(world: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +78,6 @@ ACTIONS: dict[str, Action] = {
     "activate_member": Action(after=("end_member",)),
     "activate_tenant": Action(after=("suspend_tenant",), is_platforms=True),
     "activate_user": Action(after=("deactivate_user",)),
-    "add_member": Action({"role": "viewer"}, prepare=newcomer),
     "archive_field": Action(),
     "assign_plan": Action({"plan_name": "free", "reason": "Pilot"}, is_platforms=True),
     "cancel_subscription": Action({"at_period_end": "on", **SLUG}),
@@ -93,6 +93,7 @@ ACTIONS: dict[str, Action] = {
     "create_endpoint": Action({"url": URL, "types": "*"}),
     "create_field": Action(FIELD),
     "create_import": Action({"file": (BytesIO(LINE), "x.jsonl")}, is_platforms=True),
+    "create_member": Action({"user_id": "new@example.com", "role": "viewer"}, prepare=newcomer),
     "create_plan": Action({"name": "scale"}, is_platforms=True),
     "create_plan_flag": Action(LIMIT, query="?type=limit", is_platforms=True),
     "create_price": Action(
@@ -120,7 +121,7 @@ ACTIONS: dict[str, Action] = {
     "edit_user": Action({"first_name": "Renamed", "email": "new@example.com"}),
     "edit_user_metadata": Action({"department": "Sales"}),
     "end_member": Action(),
-    "end_override": Action(SLUG, is_platforms=True),
+    "end_override": Action(is_platforms=True),
     "erase_user": Action({"form_confirmation": "member@example.com"}),
     "export_user": Action(),
     "order_fields": Action(),

@@ -37,7 +37,9 @@ from tests.factories import (
 from tests.search import finding
 
 CHROMIUM = shutil.which("chromium")
-AXE = gzip.decompress(Path(__file__).with_name("axe").joinpath("axe.min.js.gz").read_bytes())
+AXE = gzip.decompress(
+    Path(__file__).with_name("axe").joinpath("axe.min.js.gz").read_bytes()
+).decode()
 CRITERIA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 # Each page in both colour schemes and both widths. What of these criteria can differ from one look to
 # another; the whole check runs once for each page.
@@ -46,8 +48,9 @@ LOOKS = [
     ("light", 1440, {"type": "tag", "values": CRITERIA}),
     ("dark", 390, {"type": "rule", "values": OF_LOOKS}),
 ]
-CHECK = """rules => axe.run(document, {runOnly: rules, resultTypes: ["violations"]}).then(found =>
-    found.violations.map(each => each.id + ": " + each.nodes.map(node => node.html).join(" ")))"""
+FRAME = [[".top"], [".side"], ["#palette"]]  # the same on each page, so checked once for each look
+CHECK = """([rules, known]) => axe.run(known.length ? {exclude: known} : document,
+    {runOnly: rules, resultTypes: ["violations"]}).then(found => found.violations.map(each => each.id + ": " + each.nodes.map(node => node.html).join(" ")))"""
 # Each control that can be seen, and each that got the focus with an outline around it.
 WATCH_FOCUS = """() => {
     window.reached = new Set();
@@ -88,8 +91,8 @@ class Visit:
     def __init__(self, chromium, base_url, secret):
         self.base_url = base_url
         self.faults = []
+        self.checked = set()
         self.context = chromium.new_context()
-        self.context.add_init_script(AXE.decode())
         self.context.add_cookies([{"name": "console", "value": secret, "url": base_url}])
         self.page = self.context.new_page()
         self.page.on("console", self._note_message)
@@ -98,7 +101,7 @@ class Visit:
         self.page.on("dialog", self._note_dialog)
 
     def open(self, path):
-        answer = self.page.goto(f"{self.base_url}{path}")
+        answer = self.page.goto(f"{self.base_url}{path}", wait_until="domcontentloaded")
         assert answer.status == 200, path
 
     def links(self):
@@ -108,11 +111,17 @@ class Visit:
 
     def check(self, looks=LOOKS):
         """Note what axe finds, and what is too wide or, on a phone, cut or too small to touch."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE)
         for scheme, width, rules in looks:
+            known = FRAME if (scheme, width) in self.checked else []
+            self.checked.add((scheme, width))
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             self.page.set_viewport_size({"width": width, "height": 900})
             place = f"{self.page.url} {scheme} {width}"
-            self.faults += [f"{place} {fault}" for fault in self.page.evaluate(CHECK, rules)]
+            self.faults += [
+                f"{place} {fault}" for fault in self.page.evaluate(CHECK, [rules, known])
+            ]
             if self.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 self.faults.append(f"{place} is wider than the window")
             if width == 390:
@@ -233,7 +242,10 @@ class TestKeyboard:
         labels = offered.all_inner_texts()
         box.fill("gra fl")
         page.keyboard.press("Enter")
-        page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/flags")
+        page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/grant")
+        page.select_option("[name=key]", "theme")
+        page.click("main button.main")
+        page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/flags/theme/override")
 
         assert "Grant a flag" in first
         assert "Acme Robotics" in first
@@ -716,7 +728,9 @@ class TestBilling:
         browser.check(self.looks)
 
         browser.open(f"/console/tenants/{tenant.id}")
-        assert "735.00 EUR monthly, trial ends in 24 years" in page.inner_text(".reasons")
+        reasons = page.inner_text(".reasons")
+        assert "735.00 EUR monthly" in reasons
+        assert "rial, ends " in reasons
         page.click(f"text={one.id}")
         text = page.inner_text("main")
         assert "Stripe manages this subscription" in text

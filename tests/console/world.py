@@ -69,6 +69,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "connection_id": create_connection(tenant)[0].id,
         "endpoint_id": endpoint.id,
         "delivery_id": database.row(WebhookDelivery).id,
+        "purpose": "assign_plan",
         "user": user,
     }
 

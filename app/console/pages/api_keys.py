@@ -22,7 +22,7 @@ FILTERS = (
 )
 COLUMNS = "id name tenant.name prefix permissions revoked_at expires_at last_used_at created_at"
 NAME = Field("name", "Name", help="What uses the key.", is_required=True)
-READING = "all of reading"  # stands for each permission to read
+READING = "all:read"  # stands for each permission to read
 EXPIRY = moment_field("expires_at", "Expires at", "it does not expire")
 
 
@@ -36,13 +36,12 @@ def list_api_keys(tenant_id: UUID | None = None) -> Shown:
 def create_api_key(tenant_id: UUID | None = None) -> Shown:
     session = current_session()
     offered: list[tuple[str, str]] = [
-        (each, each)
+        (each, _resource(each))
         for each in Permission
         if session.can(each) and (tenant_id is None or each not in PLATFORM_ONLY)
     ]
-    permissions = Field(
-        "permissions", "Permissions", "checks", choices=[(READING, READING), *offered]
-    )
+    offered.append((READING, "All"))
+    permissions = Field("permissions", "Permissions", "grid", choices=offered)
     form = Form("New API key", (NAME, permissions, EXPIRY), submit="Create the key")
     return form.send(
         "POST",
@@ -51,6 +50,11 @@ def create_api_key(tenant_id: UUID | None = None) -> Shown:
         body=lambda values: {**values, "permissions": _chosen(values["permissions"], offered)},
         show=lambda answer: secret_page("The new API key", answer, name="name", back=form.back),
     )
+
+
+def _resource(permission: str) -> str:
+    name = permission.partition(":")[0]
+    return {"api_keys": "API keys", "scim": "SCIM"}.get(name, name.replace("_", " ").capitalize())
 
 
 def _chosen(names: list[str], offered: Choices) -> list[str]:

@@ -10,31 +10,14 @@ from werkzeug.exceptions import NotFound
 
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.fields import Field, Sent
+from app.console.fields import Field
 from app.console.forms import Form
-from app.console.lists import ID, Filter, list_rows, plans, show_list
-from app.console.pages.common import PROVIDERS
+from app.console.lists import Filter, list_rows, plans, show_list
+from app.console.pages.common import PROVIDERS, TENANT
 from app.core.json_text import Json
 
 PATH = "/v1/billing"
 PRICES, CUSTOMERS = f"{PATH}/prices", f"{PATH}/customers"
-
-
-class TenantName(Field):
-    """A tenant by its id, or by a name or slug that finds one."""
-
-    def read(self, form: Sent) -> Json:
-        text = form.get(self.name, "").strip()
-        if ID.fullmatch(text):
-            return text
-        found = api.call("GET", "/v1/search", query={"q": text, "types": "tenant"})
-        tenants = found.data if found.is_ok else []
-        exact = [one for one in tenants if text in (one["title"], one["subtitle"])]
-        chosen = exact if len(exact) == 1 else tenants
-        if len(chosen) == 1:
-            return chosen[0]["id"]
-        names = ", ".join(f"{one['title']} ({one['subtitle']})" for one in tenants)
-        raise ValueError(f"Which of these? {names}" if names else "No tenant has this name.")
 
 
 NAMES = list(PROVIDERS.items())
@@ -54,7 +37,7 @@ NAMED = (
 CUSTOMER = (
     PROVIDER,
     Field("customer_id", "Customer id", help="The provider's id.", is_required=True),
-    TenantName("tenant_id", "Tenant", help="Its name, slug or id.", is_required=True),
+    TENANT,
 )
 FILTERS = (
     Filter("provider", "Provider", NAMES),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from flask import redirect, request
+
 from app.console import api
 from app.console.blueprint import Shown, render
+from app.console.fields import Field, Sent
+from app.console.forms import Form
+from app.console.lists import ID
 from app.core.clock import utcnow
 from app.core.json_text import Json
 
@@ -20,6 +26,44 @@ PROVIDERS = {
     "polar": "Polar",
 }
 SOON = timedelta(seconds=20)
+
+
+@dataclass(frozen=True)
+class RowName(Field):
+    """A row by its id, or by a name, slug or address that finds one; of the page's tenant, if any."""
+
+    of: str = "tenant"  # its type
+
+    def read(self, form: Sent) -> Json:
+        text = form.get(self.name, "").strip()
+        if ID.fullmatch(text):
+            return text
+        tenant_id = (request.view_args or {}).get("tenant_id")
+        query = {"q": text, "types": self.of, "tenant_id": tenant_id}
+        answer = api.call("GET", "/v1/search", query=query)
+        found = answer.data if answer.is_ok else []
+        exact = [one for one in found if text in (one["title"], one["subtitle"])]
+        chosen = exact if len(exact) == 1 else found
+        if len(chosen) == 1:
+            return chosen[0]["id"]
+        names = ", ".join(f"{one['title']} ({one['subtitle']})" for one in found)
+        raise ValueError(f"Which of these? {names}" if names else f"No {self.of} has this name.")
+
+
+TENANT = RowName("tenant_id", "Tenant", help="Its name, slug or id.", is_required=True)
+
+
+def choose(title: str, field: Field, page_of: Callable[[Json], str], *, back: str) -> Shown:
+    """Ask for the value of a field, and lead to its page."""
+    form = Form(
+        title, (field,), submit="Continue", template="choose", values=request.args, back=back
+    )
+    try:
+        if field.name in request.args:
+            return redirect(page_of(field.read(request.args)), 303)
+    except ValueError as fault:
+        form.errors = {field.name: [str(fault)]}
+    return form.page(422 if form.errors else 200)
 
 
 def slug_of(tenant_id: UUID) -> str:
@@ -59,6 +103,11 @@ def are_underway(rows: Iterable[Json]) -> bool:
     latest = utcnow() + SOON
     dues = [one["next_attempt_at"] for one in rows if one["status"] in ("pending", "sending")]
     return any(due and datetime.fromisoformat(due) < latest for due in dues)
+
+
+def is_followed() -> bool:
+    """Whether a page that follows something asks, and nobody has opened it."""
+    return "asked" in request.args
 
 
 def secret_page(

@@ -9,7 +9,7 @@ from uuid import UUID
 from flask import url_for
 
 from app.console import api
-from app.console.access import current_session
+from app.console.access import Notice, current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, Lines, choices, moment_field
 from app.console.forms import Form
@@ -40,6 +40,7 @@ CHANGEABLE = (
 ACTIVE = Field("is_active", "Events are delivered", "boolean")
 EVENT = Field("type", "Event", is_required=True)
 SINCE = moment_field("since", "Since", "of the last 90 days")
+STILL_FAILING = Notice("The endpoint still fails. Its last answers are below.", is_bad=True)
 LONG_AGO = "2000-01-01T00:00:00Z"
 
 
@@ -82,6 +83,7 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
         tenant_id=tenant_id,
         endpoint=endpoint,
         is_underway=are_underway(listing.rows),
+        outcome=STILL_FAILING if endpoint["failing_since"] else Notice("The deliveries were made."),
         history=recent_history(path),
     )
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from urllib.parse import quote
 from uuid import UUID
 
-from flask import request
+from flask import request, url_for
 from werkzeug.exceptions import NotFound
 
 from app.config import current_config
@@ -15,9 +14,9 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import bars, meter
-from app.console.fields import Field, Sent, moment_field
+from app.console.fields import Field, Sent, inputs_of, moment_field
 from app.console.forms import Form
-from app.console.pages.common import recent_history, slug_of
+from app.console.pages.common import choose, recent_history
 from app.core.json_text import Json
 
 FLAGS = "/v1/billing/flags"
@@ -87,6 +86,18 @@ def list_flags(tenant_id: UUID) -> Shown:
     )
 
 
+@page("/tenants/<uuid:tenant_id>/grant")
+def grant_flag(tenant_id: UUID) -> Shown:
+    """Choose the flag of an override."""
+    flags = api.get(FLAGS, tenant_id=tenant_id).data
+    offered = [(one["key"], f"{one['key']}: {words.brief(one['value'])}") for one in flags]
+    field = Field("key", "Flag or limit", "select", choices=offered, is_required=True)
+    back = url_for("console.list_flags", tenant_id=tenant_id)
+    return choose(
+        "Grant a flag", field, lambda key: f"{back}/{quote(key, safe='')}/override", back=back
+    )
+
+
 @page("/tenants/<uuid:tenant_id>/flags/<key>")
 def show_flag(tenant_id: UUID, key: str) -> Shown:
     """Show a flag: what decides its value, its override, and the past periods of a limit."""
@@ -103,6 +114,7 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
         flag=flag,
         explanation=explained and explained.data,
         override=override and override.data,
+        before=inputs_of(_fields(flag), override.data) if override else None,
         usage=usage.data if usage else [],
         chart=bars(usage.data) if usage else "",
         meter=meter,
@@ -148,7 +160,7 @@ def end_override(tenant_id: UUID, key: str) -> Shown:
         f"End the override of {key}",
         row=path,
         intro=f"The plan's value applies again: {words.brief(flag['preset_value'])}.",
-        confirmation=partial(slug_of, tenant_id),
+        is_dangerous=True,
         undone_by=_fields(flag),
     )
     if request.method != "POST":

@@ -7,6 +7,7 @@ from uuid import UUID
 from flask import request
 
 from app.console import api
+from app.console.access import Notice
 from app.console.blueprint import Shown, console, form_page, page, render
 from app.console.fields import Field, Sent, choices
 from app.console.forms import Form
@@ -58,10 +59,13 @@ def list_imports() -> Shown:
 
 @form_page("/imports/new")
 def create_import() -> Shown:
-    form = Form("New import", (FILE,), submit="Import", template="import_form")
+    form = Form(
+        "New import", (FILE,), submit="Import", template="import_form", preview_label="Check only"
+    )
     return form.send(
         "POST",
         PATH,
+        preview=f"{PATH}/check",
         body=lambda values: values["file"],
         done="The file was sent. Its lines are applied in their order.",
         to=lambda answer: f"{form.back}/{answer.data['id']}",
@@ -71,4 +75,15 @@ def create_import() -> Shown:
 @page("/imports/<uuid:import_id>")
 def show_import(import_id: UUID) -> Shown:
     found = api.get(f"{PATH}/{import_id}").data
-    return render("import", "Import", found=found, is_underway=found["finished_at"] is None)
+    is_underway, outcome = found["finished_at"] is None, _outcome(found)
+    return render("import", "Import", found=found, is_underway=is_underway, outcome=outcome)
+
+
+def _outcome(found: Json) -> Notice:
+    """What the page of an import says at its end."""
+    failed, lines = found["lines_failed"], f"{found['lines_total']:,} lines"
+    if found["state"] == "failed":
+        return Notice("The import ended before its last line.", is_bad=True)
+    if failed:
+        return Notice(f"{failed:,} of {lines} failed. They are listed below.", is_bad=True)
+    return Notice(f"All {lines} were applied.")

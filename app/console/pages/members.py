@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
-from flask import request, url_for
+from flask import request
 
 from app.auth.permissions import TENANT, Permission, Role
 from app.console import api
@@ -13,9 +13,10 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form
 from app.console.lists import DATES, NAME, Filter, list_rows, show_list
-from app.console.pages.common import person_name, recent_history
+from app.console.pages.common import RowName, person_name, recent_history
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
+PERSON = RowName("user_id", "User", help="Name, e-mail address or id.", is_required=True, of="user")
 FILTERS = (
     NAME,
     Filter("role", "Role", choices(*Role)),
@@ -30,6 +31,24 @@ PATH = "/v1/memberships/tenant"
 def list_members(tenant_id: UUID) -> Shown:
     listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="user")
     return show_list("members", "Members", listing, COLUMNS)
+
+
+@form_page("/tenants/<uuid:tenant_id>/members/new")
+def create_member(tenant_id: UUID) -> Shown:
+    """Add a member; ``person`` in the URL is a name, an address or an id to begin with."""
+    form = Form(
+        "Add a member",
+        (PERSON, ROLE),
+        values={"user_id": request.args.get("person"), "role": Role.MEMBER},
+        submit="Add the member",
+    )
+    return form.send(
+        "POST",
+        PATH,
+        query={"tenant_id": tenant_id},
+        done="The user is a member.",
+        to=lambda answer: f"{form.back}/{answer.data['id']}",
+    )
 
 
 @page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>")
@@ -95,27 +114,6 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     )
     query = {"is_active": True}
     return form.send("PATCH", "/active", query=query, done="The membership is active.", undo="end")
-
-
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/member")
-def add_member(tenant_id: UUID, user_id: UUID) -> Shown:
-    user = api.get(f"/v1/users/{user_id}").data
-    form = Form(
-        f"Make {person_name(user)} a member",
-        (ROLE,),
-        values={"role": Role.MEMBER},
-        submit="Add the member",
-    )
-    return form.send(
-        "POST",
-        PATH,
-        query={"tenant_id": tenant_id},
-        body=lambda values: {**values, "user_id": str(user_id)},
-        done="The user is a member.",
-        to=lambda answer: url_for(
-            "console.show_member", tenant_id=tenant_id, membership_id=answer.data["id"]
-        ),
-    )
 
 
 def _name(membership_id: UUID) -> str:

@@ -15,9 +15,9 @@ from app.console.lists import DATES, Filter, list_rows, show_list
 from app.console.pages.common import PROVIDERS, RECENT, recent_history, slug_of
 from app.core.json_text import Json
 
-CLASSES = choices("pending", "live", "past_due", "paused", "ended", "unknown")
+CLASSES = [("live", "active"), *choices("past_due", "paused", "pending", "ended", "unknown")]
 FILTERS = (
-    Filter("status_class", "Class", CLASSES),
+    Filter("status_class", "State", CLASSES),
     Filter("bp_subscription_id", "Subscription id"),
     Filter("bp_customer_id", "Customer id", is_rare=True),
     *DATES,

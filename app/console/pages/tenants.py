@@ -7,16 +7,19 @@ from functools import partial
 from uuid import UUID
 
 from flask import request, url_for
+from werkzeug.exceptions import NotFound
 
 from app.auth.permissions import Permission
 from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
+from app.console.charts import NEARLY, meter, share
 from app.console.fields import Field, Inputs, choices, moment_field
 from app.console.forms import CONFIRMATION, Form
 from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import name_of, recent_changes, slug_of
+from app.console.navigation import PLATFORM_ACTIONS
+from app.console.pages.common import TENANT, choose, name_of, recent_changes, slug_of
 from app.core.json_text import Json
 
 FILTERS = (
@@ -53,7 +56,6 @@ SUSPENSION_REASON = Field(
 )
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
 EXTENSIONS = (7, 14, 30)  # days
-NEAR_END = 0.8  # the used share of a limit that the tenant's page shows
 PLAN_NAME = Field(
     "plan_name",
     "Plan",
@@ -85,6 +87,19 @@ def create_tenant() -> Shown:
     )
 
 
+@page("/tenants/choose/<purpose>")
+def choose_tenant_for(purpose: str) -> Shown:
+    """Choose the tenant of a change that the palette offers."""
+    titles = {name: label for name, label, _ in PLATFORM_ACTIONS}
+    title = titles.get(f"choose_tenant_for/{purpose}")
+    if title is None:
+        raise NotFound
+    page_of = partial(url_for, f"console.{purpose}")
+    return choose(
+        title, TENANT, lambda one: page_of(tenant_id=one), back=url_for("console.list_tenants")
+    )
+
+
 NOTES = Field("text", "Notes", "textarea", help="No one of the tenant can read them.")
 
 
@@ -92,12 +107,14 @@ NOTES = Field("text", "Notes", "textarea", help="No one of the tenant can read t
 def show_tenant(tenant_id: UUID) -> Shown:
     """Show a tenant: its plan and why, what wants attention, its data and its last changes."""
     path = f"{PATH}/{tenant_id}"
-    limits = ",limits" if current_session().can(Permission.USAGE_READ) else ""
-    tenant = api.get(path, include=f"suspension_reason{limits}").data
+    included = ",limits" if current_session().can(Permission.USAGE_READ) else ""
+    tenant = api.get(path, include=f"suspension_reason{included}").data
+    limits = sorted(tenant.get("limits", ()), key=share, reverse=True)
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")
     values = api.find(f"{path}/meta_data")
-    subscriptions = api.find(SUBSCRIPTIONS, tenant_id=tenant_id, include="billing", limit=100)
+    query = {"tenant_id": tenant_id, "include": "billing,status_class", "limit": 100}
+    subscriptions = api.find(SUBSCRIPTIONS, **query)
     endpoints = api.find("/v1/webhook-endpoints", tenant_id=tenant_id, include="failing_since")
     return render(
         "tenant",
@@ -106,12 +123,13 @@ def show_tenant(tenant_id: UUID) -> Shown:
         plan=plan and plan.data,
         subscriptions={one["id"]: one for one in subscriptions.data} if subscriptions else {},
         assignment=_assignment(tenant_id, plan.data) if plan else None,
-        limits=[each for each in tenant.get("limits", ()) if _is_near_end(each)],
+        limits=limits,
+        near_end=[each for each in limits if each["used"] and share(each) >= NEARLY],
+        meter=meter,
         endpoints=[each for each in endpoints.data if _is_failing(each)] if endpoints else (),
         deletion=deletion and deletion.data,
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
         notes=api.get(f"{path}/notes").data if current_session().is_platform else None,
-        counts=api.get_once(f"{path}/counts").data,
         history=recent_changes(tenant_id=tenant_id),
     )
 
@@ -125,10 +143,6 @@ def _assignment(tenant_id: UUID, plan: Json) -> Json:
     until = found["until"] and datetime.fromisoformat(found["until"])
     longer = [(days, (until + timedelta(days)).isoformat()) for days in EXTENSIONS] if until else ()
     return {**found, "by": words.who(by[0]) if by else "", "longer": longer}
-
-
-def _is_near_end(limit: Json) -> bool:
-    return bool(limit["used"] and 0 <= limit["limit"] * NEAR_END <= limit["used"])
 
 
 def _is_failing(endpoint: Json) -> bool:

@@ -7,11 +7,12 @@ from uuid import UUID
 from flask import url_for
 
 from app.console import api
+from app.console.access import Notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
-from app.console.pages.common import are_underway
+from app.console.pages.common import are_underway, is_followed
 from app.core.json_text import Json
 
 FILTERS = (
@@ -28,13 +29,19 @@ SOURCE = Field(
     "source", "Source", help="Only events of this provider. Empty: of all.", is_nullable=True
 )
 PATH = "/v1/webhooks/events"
+APPLIED = "All events were applied."
 
 
 @page("/webhooks")
 def list_webhooks() -> Shown:
     listing = list_rows(PATH, FILTERS)
-    is_underway = are_underway(listing.rows)
-    return show_list("webhooks", "Webhooks in", listing, COLUMNS, is_underway=is_underway)
+    is_underway, outcome = are_underway(listing.rows), None
+    if is_followed() and not is_underway:
+        has_failed = bool(api.get(PATH, status="failed", limit=1).data)
+        text = "Some events have failed: choose the state failed." if has_failed else APPLIED
+        outcome = Notice(text, is_bad=has_failed)
+    values = {"is_underway": is_underway, "outcome": outcome}
+    return show_list("webhooks", "Webhooks in", listing, COLUMNS, **values)
 
 
 @page("/webhooks/waiting")
@@ -52,7 +59,15 @@ def show_webhook(event_id: UUID) -> Shown:
         event=event,
         result=_result(event),
         is_underway=are_underway([event]),
+        outcome=_outcome(event),
     )
+
+
+def _outcome(event: Json) -> Notice:
+    """What a page that follows a replay says at its end."""
+    if event["status"] == "failed":
+        return Notice(f"The event failed again. {event['detail']}", is_bad=True)
+    return Notice(f"{_result(event)}.")
 
 
 def _result(event: Json) -> str:

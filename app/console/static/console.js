@@ -292,6 +292,10 @@
 
   document.addEventListener("htmx:afterSettle", () => { showTimes(document); prepareTables(); addCopyButtons(); });
 
+  // On a phone the filters are folded until one is set.
+  const fold = document.querySelector(".fold");
+  if (fold && matchMedia("(max-width: 40rem)").matches) fold.open = !!fold.querySelector(".buttons a");
+
   showTimes(document);
   prepareTables();
   for (const nav of document.querySelectorAll("nav")) {
