@@ -734,7 +734,7 @@ class TestBilling:
         page.click(f"text={one.id}")
         text = page.inner_text("main")
         assert "Stripe manages this subscription" in text
-        assert "customer.subscription.created from stripe: succeeded" in " ".join(text.split())
+        assert "customer.subscription.created from stripe: Succeeded" in " ".join(text.split())
         assert "repaired the drift of" in text
         browser.check(self.looks)
         page.click("text=Cancel here all the same")
