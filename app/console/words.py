@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -126,6 +126,20 @@ def span(begin: str, end: str) -> str:
     if passed < timedelta(minutes=1):
         return f"{passed.seconds} seconds"
     return str(passed).partition(".")[0]
+
+
+def resource(permission: str) -> str:
+    """What a permission is about, such as ``API keys``."""
+    name = permission.partition(":")[0]
+    return {"api_keys": "API keys", "scim": "SCIM"}.get(name, name.replace("_", " ").capitalize())
+
+
+def permissions(names: Sequence[str]) -> list[tuple[str, str]]:
+    """What permissions allow to read, and to write."""
+    verbs: dict[str, list[str]] = {"Read": [], "Write": []}
+    for name in names:
+        verbs["Read" if name.endswith(":read") else "Write"].append(resource(name))
+    return [(verb, ", ".join(of)) for verb, of in verbs.items() if of]
 
 
 def pretty(value: Json) -> str:

@@ -7,7 +7,7 @@ from uuid import UUID
 from flask import url_for
 
 from app.auth.permissions import PLATFORM_ONLY, Permission
-from app.console import api
+from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page
 from app.console.fields import Choices, Field, moment_field
@@ -36,7 +36,7 @@ def list_api_keys(tenant_id: UUID | None = None) -> Shown:
 def create_api_key(tenant_id: UUID | None = None) -> Shown:
     session = current_session()
     offered: list[tuple[str, str]] = [
-        (each, _resource(each))
+        (each, words.resource(each))
         for each in Permission
         if session.can(each) and (tenant_id is None or each not in PLATFORM_ONLY)
     ]
@@ -50,11 +50,6 @@ def create_api_key(tenant_id: UUID | None = None) -> Shown:
         body=lambda values: {**values, "permissions": _chosen(values["permissions"], offered)},
         show=lambda answer: secret_page("The new API key", answer, name="name", back=form.back),
     )
-
-
-def _resource(permission: str) -> str:
-    name = permission.partition(":")[0]
-    return {"api_keys": "API keys", "scim": "SCIM"}.get(name, name.replace("_", " ").capitalize())
 
 
 def _chosen(names: list[str], offered: Choices) -> list[str]:

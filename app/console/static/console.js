@@ -3,7 +3,7 @@
   "use strict";
 
   const format = new Intl.DateTimeFormat(undefined, {
-    year: "numeric", month: "short", day: "2-digit", hour: "2-digit", minute: "2-digit",
+    year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit",
   });
   const zone = format.resolvedOptions().timeZone;
   const utcFormat = new Intl.DateTimeFormat(undefined, { ...format.resolvedOptions(), timeZone: "UTC" });

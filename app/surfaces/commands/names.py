@@ -25,7 +25,7 @@ GROUPS = {
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read the event feed.",
     "flags": "List and explain a tenant's flags. Change its overrides.",
-    "imports": "Create, list and show imports.",
+    "imports": "Create, check, list and show imports.",
     "jobs": "Inspect background work.",
     "memberships": "List, create and end memberships; change roles.",
     "ofrep": "Evaluate flags as OpenFeature's providers do.",
