@@ -130,6 +130,7 @@ class TestNames:
         "person": "somebody whom rows of several tables describe",
         "presets": "plan presets; presets of signatures, as the settings call them",
         "provider": "the interface that each provider of its room implements",
+        "rules": "what a field's values are checked by; what gives a flag another value",
         "statements": "the room's SQL",
         "trial": "a trial of a connection or a receiver, which leaves nothing",
         "work": "what a worker does in the database, resumable",
@@ -150,6 +151,7 @@ class TestLayers:
     READS_ABOVE = {
         "app.flags.evaluation: event_feed": "its key encrypts the grants of event streams",
         "app.custom_fields.health: tenants": "it names tenants by their slugs",
+        "app.flags.rules: users": "rules compare the user whom the context names",
         "app.plans.following: subscriptions": "the plan of a tenant follows its subscriptions",
         "app.plans.health: subscriptions": "it finds plans without a preset that they name",
         "app.plans.prices: subscriptions": "it tells which of them a price changes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from uuid import UUID
 
@@ -9,19 +10,21 @@ from app.audit.service import list_events
 from app.core.db.pages import MAX_LIMIT, ListOrder, Paging
 from app.core.json_text import Json
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate
+from app.flags.rules import BUCKETS, RULE_FAULTS, Facts, Rule, bucket, compile_rule, salt_of
 from app.plans.presets import find_preset, list_presets
 
 NEWEST = Paging(limit=1, order=ListOrder.NEWEST_FIRST)
 
 
-def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
+def explain(tenant_id: UUID, flag_key: str, *, targeting_key: str = "") -> dict[str, Json]:
     """A flag's value, what could have decided it, and what did; see FlagExplanationSchema.
 
     Raises NotFound for an unknown tenant. A flag that the plan does not have is explained too.
     """
-    found = evaluate(tenant_id, flag_key)
+    found = evaluate(tenant_id, flag_key, {"targetingKey": targeting_key})
     absent = EffectiveFlag(flag_key, "", None, Layer.NOT_IN_PLAN)
     flag = found.flags.get(flag_key, absent)
+    rules = [_explained(rule, found.facts, flag) for rule in flag.rules if found.facts]
     return {
         **asdict(flag),
         "tenant_id": tenant_id,
@@ -29,7 +32,21 @@ def explain(tenant_id: UUID, flag_key: str) -> dict[str, Json]:
         "plan_name": found.plan_name,
         "type": flag.type or None,
         "because": _because(flag, tenant_id, found.plan_name),
+        "rule": flag.rule and flag.rule["name"],
+        "tried": rules,
     }
+
+
+def _explained(rule: Rule, facts: Facts, flag: EffectiveFlag) -> dict[str, Json]:
+    """What a rule tells on its own; one that is not valid does not match."""
+    told = {"name": rule["name"], "matches": False, "bucket": None, "salt": None}
+    with suppress(*RULE_FAULTS):
+        told["matches"] = compile_rule(rule, {"flag_key": flag.key, "flag_type": flag.type})(facts)
+        if "rollout" in rule:
+            found = bucket(rule, facts, flag.key)
+            told["bucket"] = None if found is None else found * 100 / BUCKETS
+            told["salt"] = salt_of(rule, flag.key)
+    return told
 
 
 def _absent(tenant_id: UUID, flag_key: str, plan_name: str) -> str:
@@ -58,6 +75,16 @@ def _because(flag: EffectiveFlag, tenant_id: UUID, plan_name: str) -> str:
         case Layer.OVERRIDE_OF_WRONG_TYPE:
             return f"The tenant's override is not a {flag.type}, so the plan's preset applies."
         case Layer.PRESET:
+            if flag.rules:
+                return (
+                    "The tenant has no override and no rule matches, so the plan's preset applies."
+                )
             return "The tenant has no override, so the plan's preset applies."
+        case Layer.RULE:
+            return (
+                "The rule is the first of the plan's preset that matches, and no override applies."
+            )
+        case Layer.RULE_FAILED:
+            return "A rule of the plan could not be evaluated, so the plan's preset applies."
         case Layer.NOT_IN_PLAN:
             return _absent(tenant_id, flag.key, plan_name)

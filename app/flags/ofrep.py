@@ -1,18 +1,21 @@
 """OpenFeature Remote Evaluation Protocol (OFREP) 0.3: flags for any OpenFeature SDK.
 
-Flags depend on nothing but the tenant. It is the credential's; the evaluation context of a platform
-credential names it as ``tenant_id``. ``eventStreams`` of the answer for all flags names the stream
-(:mod:`app.streams`) that tells a client when to ask again. Answers and errors have the protocol's own bodies. The reasons
-are:
+Flags depend on the tenant and, where rules ask, on the rest of the evaluation context. The tenant is
+the credential's; the context of a platform credential names it as ``tenant_id``. ``eventStreams`` of
+the answer for all flags names the stream (:mod:`app.streams`) that tells a client when to ask again.
+Answers and errors have the protocol's own bodies. The reasons are:
 
 - ``STATIC``: the preset's value
-- ``TARGETING_MATCH``: the tenant's override
+- ``TARGETING_MATCH``: the tenant's override, or a rule
+- ``SPLIT``: a rule with a rollout
+- ``ERROR``: the preset's value, as a rule could not be evaluated
 - ``DISABLED``: the preset's value while the tenant is suspended
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import md5
 from uuid import UUID
 
 import orjson
@@ -42,8 +45,17 @@ blp = Blueprint(
     description="OpenFeature Remote Evaluation Protocol 0.3.",
 )
 
-REASONS = {Layer.OVERRIDE: "TARGETING_MATCH", Layer.TENANT_SUSPENDED: "DISABLED"}
+REASONS = {
+    Layer.OVERRIDE: "TARGETING_MATCH",
+    Layer.TENANT_SUSPENDED: "DISABLED",
+    Layer.RULE_FAILED: "ERROR",
+}
 MAX_TENANT_NAME = 255
+MAX_CONTEXT = 64 * 1024
+RULE_FAILURE = {
+    "errorCode": "GENERAL",
+    "errorDetails": "A rule of the flag could not be evaluated, so the plan's value applies.",
+}
 
 
 class EvaluationFailure(AppError):
@@ -60,7 +72,8 @@ class EvaluationFailure(AppError):
 @blp.doc(**ofrep_document.ONE)
 def evaluate_flag(key: str) -> Response:
     """Evaluate one flag (OFREP)."""
-    found = evaluate(_tenant_id(_context()), key)
+    context = _context()
+    found = evaluate(_tenant_id(context), key, context)
     flag = found.flags.get(key)
     if flag is None:
         details = f"The plan {found.plan_name!r} has no flag {key!r}."
@@ -77,20 +90,26 @@ def evaluate_flags() -> Response:
     Answers 304 if `If-None-Match` has the ETag of an equal answer for the same tenant.
     `eventStreams` names the stream that tells when flags have changed, see `GET /ofrep/v1/events`.
     """
-    tenant_id = _tenant_id(_context())
+    context = _context()
+    tenant_id = _tenant_id(context)
     proof = current_request().proof
     tag = proof.tag if isinstance(proof, Proof) else str
     if request.if_none_match:
         current = tag(fingerprint(tenant_id))
         if request.if_none_match.contains_weak(current):
             return _tagged(Response(status=304), current)
-    found = evaluate_all(tenant_id)
+    found = evaluate_all(tenant_id, context)
     body: dict[str, object] = {
         "flags": [_success(flag, found.plan_name) for flag in found.flags.values()]
     }
+    current, suffix = tag(found.fingerprint), ""
+    if found.facts is not None:  # the flags depend on more than the tenant
+        suffix = "-" + md5(json_text.dumps(body), usedforsecurity=False).hexdigest()
+        if request.if_none_match.contains_weak(current + suffix):
+            return _tagged(Response(status=304), current, suffix)
     if isinstance(proof, Proof) and found.grant_key is not None:
         body["eventStreams"] = [_event_stream(tenant_id, proof.grant(tenant_id, found.grant_key))]
-    return _tagged(_answer(body), tag(found.fingerprint))
+    return _tagged(_answer(body), current, suffix)
 
 
 def _event_stream(tenant_id: UUID, grant: str) -> dict[str, object]:
@@ -103,8 +122,9 @@ def _event_stream(tenant_id: UUID, grant: str) -> dict[str, object]:
 
 def _context() -> Mapping[str, object]:
     """The evaluation context of the request's body; empty where the body has none."""
+    sent = request.get_data()
     try:
-        body = orjson.loads(request.get_data())
+        body = orjson.loads(sent)
     except orjson.JSONDecodeError as fault:
         raise EvaluationFailure("PARSE_ERROR", f"The body is not JSON: {fault}.") from None
     context = body.get("context", {}) if isinstance(body, dict) else None
@@ -112,6 +132,8 @@ def _context() -> Mapping[str, object]:
         raise _invalid_context("The body must be an object, and its `context` an object.")
     if not isinstance(context.get("targetingKey", ""), str):
         raise _invalid_context("`targetingKey` must be a string.")
+    if len(sent) > MAX_CONTEXT:
+        raise _invalid_context(f"The body with the context can have at most {MAX_CONTEXT} bytes.")
     return context
 
 
@@ -147,6 +169,11 @@ def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Json]:
         "variant": flag.source,
         "metadata": {"plan": plan_name},
     }
+    if flag.rule is not None:
+        answer["reason"] = "SPLIT" if "rollout" in flag.rule else "TARGETING_MATCH"
+        answer["metadata"] = {"plan": plan_name, "rule": flag.rule["name"]}
+    if flag.layer is Layer.RULE_FAILED:
+        answer |= RULE_FAILURE
     return answer if flag.value is None else {**answer, "value": flag.value}
 
 
@@ -154,7 +181,7 @@ def _answer(body: dict[str, object]) -> Response:
     return Response(json_text.dumps(body), content_type="application/json")
 
 
-def _tagged(response: Response, tag: str) -> Response:
+def _tagged(response: Response, tag: str, suffix: str = "") -> Response:
     """The response with its ETag. Caches must revalidate it, and shared caches must not store it.
 
     Raises NotReadable where a replica does not have the flags yet of which an event told.
@@ -162,7 +189,7 @@ def _tagged(response: Response, tag: str) -> Response:
     told = request.args.get("flagConfigEtag", "").strip('"')
     if told not in ("", tag) and current_transaction().standby is not None:
         raise NotReadable("it has other flags than the event that the request names")
-    response.set_etag(tag)
+    response.set_etag(tag + suffix)
     response.cache_control.private = True
     response.cache_control.no_cache = True
     response.vary.add("Authorization")

@@ -12,7 +12,11 @@ COMPONENTS = "#/components/schemas/"
 CONTEXT = {
     "type": "object",
     "properties": {
-        "targetingKey": {"type": "string", "description": "The SDK's own; it has no effect here."},
+        "targetingKey": {
+            "type": "string",
+            "description": "The user, for rules: the id, the `idp_user_id` or the e-mail address of a"
+            " user with a membership in the tenant. A rollout by user takes any text.",
+        },
         "tenant_id": {
             "type": ["string", "null"],
             "maxLength": 255,
@@ -21,8 +25,7 @@ CONTEXT = {
         },
     },
     "additionalProperties": True,
-    "description": "Optional. Only `tenant_id` has an effect: flags depend on nothing but the"
-    " tenant.",
+    "description": "Optional; of at most 64 KiB. Rules can compare its other keys too.",
     "examples": [{"targetingKey": "user-123"}],
 }
 REQUEST = {
@@ -47,21 +50,27 @@ EVALUATION = {
         },
         "reason": {
             "type": "string",
-            "enum": ["STATIC", "TARGETING_MATCH", "DISABLED"],
-            "description": "`STATIC`: the preset's value. `TARGETING_MATCH`: the tenant's override."
-            " `DISABLED`: the preset's value, because the tenant is suspended.",
+            "enum": ["STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED", "ERROR"],
+            "description": "`STATIC`: the preset's value. `TARGETING_MATCH`: the tenant's override,"
+            " or a rule. `SPLIT`: a rule with a rollout. `DISABLED`: the preset's value, because the"
+            " tenant is suspended. `ERROR`: the preset's value, because a rule failed.",
         },
         "variant": {
             "type": "string",
-            "enum": ["preset", "override"],
+            "enum": ["preset", "override", "rule"],
             "description": "Where the value comes from.",
         },
         "metadata": {
             "type": "object",
-            "properties": {"plan": {"type": "string", "description": "The tenant's plan."}},
+            "properties": {
+                "plan": {"type": "string", "description": "The tenant's plan."},
+                "rule": {"type": "string", "description": "The rule that gives the value."},
+            },
             "examples": [{"plan": "growth"}],
             "description": "More about the evaluation.",
         },
+        "errorCode": {"type": "string", "enum": ["GENERAL"], "description": "With `ERROR`."},
+        "errorDetails": {"type": "string", "description": "One sentence, with `ERROR`."},
     },
 }
 EVALUATIONS = {

@@ -58,11 +58,11 @@ def list_flags(query: dict[str, Json]) -> Page:
 
 @flags.get("/<key>/explain")
 @requires(Permission.AUDIT_READ)
-@flags.arguments(TenantOrOwnSchema, location="query")
+@flags.arguments(schemas.FlagExplanationQuerySchema, location="query")
 @flags.response(200, schemas.FlagExplanationSchema)
 @flags.raises(NotFound.of("flag"))
 def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
-    """Explain a tenant's flag: preset, override, expiry, lock and suspension, and what decided.
+    """Explain a tenant's flag: preset, rules, override, expiry, lock, suspension; what decided.
 
     A flag that the tenant's plan does not have is `not_in_plan`; `because` names the plans that
     have it, and the plan that the tenant had before.
@@ -70,7 +70,7 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
     if not re.fullmatch(FLAG_KEY_PATTERN, key):
         raise NotFound.of("flag")
     tenant_id = target_id(query["tenant_id"])
-    return explain(tenant_id, key)
+    return explain(tenant_id, key, targeting_key=query["targeting_key"])
 
 
 @flags.get("/flagd.json")

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from app.auth.tenant_choice import TenantOrOwnSchema
 from app.core.db.statements import Statement
 from app.core.http.includes import by_id, own_column, related
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AnyJson, AwareDateTime, Bool, Choice, Nested, Str, Uuid
+from app.core.validation.fields import (
+    AnyJson,
+    AwareDateTime,
+    Bool,
+    Choice,
+    ListOf,
+    Nested,
+    Str,
+    Uuid,
+)
 from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.flags.evaluation import Layer
 from app.plans.flag_types import FlagType
 from app.plans.models import PlanPreset
+from app.plans.rule_schemas import Percent
 from app.plans.schemas import FLAG_KEY_PATTERN, FlagValue
 
 EXPIRY = "In the future; then the preset's value applies again. Null: no expiry."
@@ -43,6 +54,11 @@ class Documented(Schema):
         "override_value": True,
         "override_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
         "reason": "Pilot until the contract is signed.",
+        "rule": None,
+        "name": "growth-first",
+        "matches": False,
+        "bucket": 37.214,
+        "salt": "single-sign-on",
     }
     descriptions = {
         "source": "Where the value comes from.",
@@ -53,7 +69,7 @@ class Documented(Schema):
         "is_locked": "Whether only a platform superadmin can change the flag's overrides.",
         "tenant_id": "The tenant.",
         "is_suspended": "Whether the tenant is suspended; then overrides have no effect.",
-        "decided_by": "Except with `override`, the value is the preset's.",
+        "decided_by": "Except with `override` and `rule`, the value is the preset's.",
     }
 
 
@@ -116,12 +132,34 @@ class EffectiveFlagSchema(Documented, AnswerSchema):
     key = Str(description="The flag's key.")
     type = Choice(FlagType, description="The type of the flag's values.")
     value = AnyJson(description="The value that applies now.")
-    source = Str(metadata={"enum": ["preset", "override"]})
+    source = Str(metadata={"enum": ["preset", "override", "rule"]})
     preset_value = AnyJson()
     override_value = AnyJson()
     override_id = Str(nullable=True)
     expires_at = AwareDateTime(nullable=True)
     is_locked = Bool()
+
+
+class FlagExplanationQuerySchema(TenantOrOwnSchema):
+    """The tenant, and the user whom rules compare."""
+
+    targeting_key = Str(
+        load_default="",
+        max_length=255,
+        description="The user, as in the evaluation context. Rules that compare other keys of a"
+        " context do not match here.",
+    )
+
+
+class ExplainedRuleSchema(Documented, AnswerSchema):
+    """A rule of the flag, in order; the first that matches decides."""
+
+    name = Str(description="The rule's name.")
+    matches = Bool(description="Whether it matches the tenant and the user.")
+    bucket = Percent(
+        nullable=True, description="Where the rollout puts them, from 0 to 100; inside is below."
+    )
+    salt = Str(nullable=True, description="The salt of the bucket.")
 
 
 class FlagExplanationSchema(Documented, AnswerSchema):
@@ -141,6 +179,10 @@ class FlagExplanationSchema(Documented, AnswerSchema):
     override_value = AnyJson()
     expires_at = AwareDateTime(nullable=True)
     reason = Str(description="Why the override was given; empty without a reason.")
+    rule = Str(nullable=True, description="The rule that decides, or null.")
+    tried = ListOf(
+        Nested(ExplainedRuleSchema), data_key="rules", description="Empty if rules were not asked."
+    )
 
 
 class PresetSummarySchema(AnswerSchema):

@@ -30,7 +30,10 @@ READ_ONLY = ("id", "created_at", "updated_at")
 """An update may contain these fields only with their current values."""
 WRITABLE = ("name", "flags", "display_name")
 INTERNAL = frozenset({"has_new_name"})
-FLAG_FIELDS = ("flag_key", "flag_type", "default_value", "description", "is_locked", "metering")
+FLAG_FIELDS = (
+    *("flag_key", "flag_type", "default_value", "description", "is_locked"),
+    *("metering", "rules"),  # where a flag has them
+)
 FLAGS_SHOWN = 20
 
 _by_flag = (
@@ -176,10 +179,17 @@ def writable_fields(preset: PlanPreset, values: Mapping[str, Json]) -> dict[str,
 
 
 def complete(flags: Flags, stored: Flags) -> list[dict[str, object]]:
-    """The flags with ``is_locked``: by default as it is stored, and true for a new flag."""
+    """The flags with ``is_locked``: by default as it is stored, and true for a new flag.
+
+    An empty list of rules is left out.
+    """
     known = {flag["flag_key"]: flag["is_locked"] for flag in stored}
     return [
-        {name: flag[name] for name in FLAG_FIELDS if name in flag}
+        {
+            name: flag[name]
+            for name in FLAG_FIELDS
+            if name in flag and (name != "rules" or flag["rules"])
+        }
         for flag in ({"is_locked": known.get(one["flag_key"], True), **one} for one in flags)
     ]
 

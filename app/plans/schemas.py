@@ -24,6 +24,7 @@ from app.core.validation.messages import refused
 from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.plans.decision import MAX_SUBSCRIPTIONS, PlanSource
 from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
+from app.plans.rule_schemas import MAX_RULES, Rules, RuleSchema, rule_errors
 
 MAX_THRESHOLDS = 10
 FLAGS = {"maxItems": 1000}  # of a preset; each evaluation reads them
@@ -35,6 +36,12 @@ FLAG = {
     "default_value": False,
     "description": "Whether members sign in at their own provider.",
     "is_locked": False,
+}
+RULE = {
+    "name": "growth-first",
+    "when": {"attribute": "tenant.plan", "op": "in", "value": ["growth", "pro"]},
+    "rollout": {"percent": 10.0},
+    "value": True,
 }
 
 
@@ -54,6 +61,7 @@ class Documented(Schema):
         "name": "growth",
         "display_name": "Growth",
         "flags": [FLAG],
+        "rules_": [RULE],
         "flag_type": "boolean",
         "tenants": 12,
     }
@@ -100,7 +108,7 @@ class MeteringSchema(Documented):
 
 
 class PresetFlagSchema(Documented):
-    """One flag of a preset; only a limit has `metering`."""
+    """One flag of a preset; only a limit has `metering`, and only some have `rules`."""
 
     flag_key = Str(required=True, pattern=FLAG_KEY_PATTERN)
     flag_type = Choice(FlagType, required=True)
@@ -111,11 +119,19 @@ class PresetFlagSchema(Documented):
         "true for a new flag, and unchanged for one that exists."
     )
     metering = Nested(MeteringSchema, description="Required for a limit.")
+    rules_ = Rules(
+        Nested(RuleSchema),
+        attribute="rules",
+        data_key="rules",
+        metadata={"maxItems": MAX_RULES},
+        description="The first that matches decides, where no override does.",
+    )
 
     def _dump_one(self, row: dict[str, object]) -> dict[str, object]:
-        written = super()._dump_one({"metering": None, **row})
-        if written["metering"] is None:
-            del written["metering"]
+        written = super()._dump_one({"metering": None, "rules": None, **row})
+        for name in ("metering", "rules"):
+            if written[name] is None:
+                del written[name]
         return written
 
 
@@ -300,6 +316,7 @@ def flag_errors(flags: list[dict[str, Json]]) -> Iterator[Entry]:
         seen.add(key)
         yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
         yield from _metering_errors(flag, [*loc, "metering"])
+        yield from rule_errors(flag, [*loc, "rules"])
 
 
 def _metering_errors(flag: dict[str, object], loc: Location) -> Iterator[Entry]:

@@ -1,8 +1,9 @@
 -- List the limits of the plan in force.
 --
--- An override in force replaces a default value if it is a limit: another type of flag may have had
--- it. Seats have no period. After an assigned plan has ended, until a job has moved them, its
--- overrides that carry over apply as well.
+-- An override in force replaces a limit if it is one: another type of flag may have had it. Without
+-- one, the first rule that matches gives the limit, else the default value. Seats have no period.
+-- After an assigned plan has ended, until a job has moved them, its overrides that carry over apply
+-- as well.
 --
 -- wanted_feature: only this limit; NULL for all.
 -- Called by: app/usage/statements.py, tenant_usage, consume_usage, lock_seat_limit
@@ -11,7 +12,13 @@ RETURNS TABLE (feature text, most bigint, period text, policy text, warn_at smal
 LANGUAGE sql STABLE AS $$
     SELECT flag ->> 'flag_key',
         (CASE WHEN o.flag_value::text ~ '^(-1|[0-9]{1,15}|10{15})$' THEN o.flag_value
-            ELSE flag -> 'default_value' END)::text::bigint,
+            WHEN flag -> 'rules' IS NULL THEN flag -> 'default_value'
+            ELSE coalesce((
+                SELECT rule -> 'value'
+                FROM json_array_elements(flag -> 'rules') WITH ORDINALITY rules (rule, place)
+                WHERE condition_holds((rule -> 'when')::jsonb, f.facts::jsonb)
+                ORDER BY place LIMIT 1
+            ), flag -> 'default_value') END)::text::bigint,
         CASE WHEN flag ->> 'flag_key' = 'seats' THEN 'none'
             ELSE flag #>> '{metering,period}' END,
         flag #>> '{metering,policy}',

@@ -53,6 +53,8 @@ class TestExplain:
             "override_value": True,
             "expires_at": "2999-01-01T00:00:00Z",
             "reason": "Pilot",
+            "rule": None,
+            "rules": [],
         }
 
     @pytest.mark.parametrize(

@@ -1,0 +1,186 @@
+"""Rules of flags: the first that matches gives the value.
+
+Buckets are those of flagd's ``fractional``, so that :func:`to_flagd` evaluates alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
+from typing import Any
+from uuid import UUID
+
+import mmh3
+
+from app.core.db.queries import id_or_none
+from app.core.db.statements import Statement
+from app.core.json_text import Json
+from app.plans.flag_types import fits
+from app.plans.models import Flag
+from app.plans.rule_conditions import MOMENTS, Condition, Op, Test, compiled, moment_of
+
+Rule = Mapping[str, Json]
+RULE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
+"""What a rule raises that is not valid. It has been stored by other means than a request."""
+Targeting = dict[str, Any]  # JSON logic
+
+BUCKETS = 100_000  # thousandths of a percent
+FLAGD_NAMES = {"tenant.id": "tenant_id"}
+BUCKET_BY = {"tenant": "tenant.id", "user": "context.targetingKey"}
+
+FIND_USER = Statement(
+    "users.find_facts",
+    "SELECT u.email, u.meta_data, m.role FROM users u"
+    " JOIN memberships m ON m.tenant_id = u.tenant_id AND m.user_id = u.id AND m.is_active"
+    " WHERE u.tenant_id = :tenant_id"
+    " AND (u.id = CAST(:id AS uuid) OR u.idp_user_id = :name OR u.email_key = :email_key)"
+    " ORDER BY u.id = CAST(:id AS uuid) DESC, u.idp_user_id = :name DESC, u.id LIMIT 1",
+)
+
+
+class Facts(dict[str, Json]):
+    """What rules compare: attribute -> value, None where it is missing.
+
+    The user is read when a rule first asks for one of its attributes.
+    """
+
+    def __init__(self, tenant_id: UUID, tenant: Mapping[str, Json], context: Mapping[str, Json]):
+        super().__init__({f"tenant.{name}": value for name, value in tenant.items()})
+        self._tenant_id = tenant_id
+        self["tenant.id"] = str(tenant_id)
+        self._add("tenant.meta_data", tenant["meta_data"])
+        self._add("context", context)
+
+    def __missing__(self, attribute: str) -> Json:
+        if attribute.startswith("user.") and "user" not in self:
+            self["user"] = user = self._find_user()
+            self._add("user", user)
+            self._add("user.meta_data", user.get("meta_data", {}))
+            return self.get(attribute)
+        return None
+
+    def _add(self, prefix: str, values: Mapping[str, Json]) -> None:
+        self.update((f"{prefix}.{name}", value) for name, value in values.items())
+
+    def _find_user(self) -> dict[str, Json]:
+        name = self["context.targetingKey"]
+        if not name or "\0" in name:
+            return {}
+        known = {"id": id_or_none(name), "name": name, "email_key": name.casefold()}
+        found = FIND_USER.first(tenant_id=self._tenant_id, **known)
+        if found is None:
+            return {}
+        domain = found.email.rpartition("@")[2].lower()
+        return {"role": found.role, "email_domain": domain, "meta_data": found.meta_data}
+
+
+def compile_rule(rule: Rule, flag: Flag) -> Test:
+    """A function that tells whether the rule matches; a RULE_FAULTS of a rule that is not valid."""
+    if not fits(flag["flag_type"], rule["value"]):
+        raise ValueError("The rule's value does not have the flag's type.")
+    when = compiled(rule["when"]) if "when" in rule else None
+    if "rollout" not in rule:
+        return when or compiled({"all": []})
+    weight = _weight(rule["rollout"])
+
+    def test(facts: Mapping[str, Json]) -> bool:
+        if when is not None and not when(facts):
+            return False
+        found = bucket(rule, facts, flag["flag_key"])
+        return found is not None and found < weight
+
+    return test
+
+
+def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> int | None:
+    """The bucket of a rollout, from 0 to 99,999; None without the tenant or user to put in."""
+    name = facts[BUCKET_BY[rule["rollout"].get("by", "tenant")]]
+    if not name:
+        return None
+    hashed = mmh3.hash(_cbor(f"{salt_of(rule, flag_key)}/{name}"), signed=False)
+    return (hashed * BUCKETS) >> 32
+
+
+def salt_of(rule: Rule, flag_key: str) -> str:
+    return str(rule["rollout"].get("salt", flag_key))
+
+
+def to_flagd(rules: Sequence[Rule], flag_key: str) -> tuple[dict[str, Json], Targeting]:
+    """The rules as flagd's variants and targeting; null where no rule matches.
+
+    The context has ``tenant_id``, and ``tenant`` and ``user``, objects of the attributes.
+    Times are compared as text, so they have to be written like ``2026-01-31T12:00:00Z``.
+    """
+    variants: dict[str, Json] = {}
+    steps: list[Json] = []
+    for rule in rules:
+        name = f"rule:{rule['name']}"
+        variants[name] = rule["value"]
+        steps += [_all(list(_of_rule(rule, flag_key))), name]
+    return variants, {"if": [*steps, None]}
+
+
+def _of_rule(rule: Rule, flag_key: str) -> Iterator[Targeting]:
+    if "when" in rule:
+        yield _logic(rule["when"])
+    if "rollout" in rule:
+        by, weight = _var(BUCKET_BY[rule["rollout"].get("by", "tenant")]), _weight(rule["rollout"])
+        name = {"cat": [f"{salt_of(rule, flag_key)}/", by]}
+        parts = [["in", weight], ["out", BUCKETS - weight]]
+        yield {"!!": [by]}
+        yield {"===": [{"fractional": [name, *parts]}, "in"]}
+
+
+def _logic(condition: Condition) -> Targeting:
+    if "all" in condition:
+        return _all([_logic(each) for each in condition["all"]])
+    if "any" in condition:
+        return {"or": [_logic(each) for each in condition["any"]]}
+    if "not" in condition:
+        return {"!": [_logic(condition["not"])]}
+    have, value = _var(condition["attribute"]), condition["value"]
+    is_text, is_number = {"starts_with": [have, ""]}, {"===": [{"+": [have]}, have]}
+    match condition["op"]:
+        case Op.EQ | Op.NE as op:
+            return {"===" if op == Op.EQ else "!==": [have, value]}
+        case Op.IN:
+            return {"in": [have, value]}
+        case Op.NOT_IN:
+            return {"!": [{"in": [have, value]}]}
+        case Op.EXISTS:
+            return {"!==" if value else "===": [have, None]}
+        case Op.PREFIX:
+            return {"starts_with": [have, value]}
+        case Op.SUFFIX:
+            return {"ends_with": [have, value]}
+        case Op.SEMVER_GT | Op.SEMVER_LT as op:
+            sign = ">" if op == Op.SEMVER_GT else "<"
+            return _all([is_text, {"sem_ver": [have, sign, value]}])
+        case op if op in MOMENTS:
+            text = moment_of(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            return _all([is_text, {"<" if op == Op.BEFORE else ">": [have, text]}])
+    sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[condition["op"]]
+    return _all([is_number, {sign: [have, value]}])
+
+
+def _all(each: list[Targeting]) -> Targeting:
+    return each[0] if len(each) == 1 else {"and": each}
+
+
+def _var(attribute: str) -> Targeting:
+    return {"var": FLAGD_NAMES.get(attribute, attribute.removeprefix("context."))}
+
+
+def _weight(rollout: Mapping[str, Json]) -> int:
+    weight: int = round(rollout["percent"] * BUCKETS / 100)
+    return weight
+
+
+def _cbor(text: str) -> bytes:
+    """The text as CBOR (RFC 8949), which flagd hashes."""
+    encoded = text.encode()
+    size = len(encoded)
+    if size < 24:
+        return bytes([0x60 + size]) + encoded
+    mark, width = (0x78, 1) if size < 2**8 else (0x79, 2) if size < 2**16 else (0x7A, 4)
+    return bytes([mark]) + size.to_bytes(width, "big") + encoded
