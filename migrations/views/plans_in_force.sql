@@ -3,7 +3,7 @@
 -- After an assigned plan has ended, a job gives the tenant its next plan. Until then
 -- `tenants.plan_name` is still the assigned plan, which is `ended_plan_name` here. NULL otherwise.
 --
--- Called by: app/flags/evaluation.py, app/plans/models.py, tenant_limits
+-- Called by: app/flags/evaluation.py, app/flags/flagd.py, app/plans/models.py, tenant_limits
 CREATE OR REPLACE VIEW plans_in_force WITH (security_invoker = true) AS
 SELECT t.id AS tenant_id, t.is_active, coalesce(a.next_plan_name, t.plan_name) AS plan_name,
     a.plan_name AS ended_plan_name, json_build_object(
