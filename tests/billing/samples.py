@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from app.billing.snapshots import BillingEvent, Snapshot
 from app.inbox.providers.payloads import Document, parse_object
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "billing" / "samples"
@@ -31,3 +33,14 @@ def changed(body: Any, change: Callable[[Any], object]) -> Document:
     """A body after ``change``, which writes into it."""
     change(body)
     return event(body)
+
+
+def told(snapshot: Snapshot, occurred_at: datetime, tenant: str = "") -> BillingEvent:
+    """The event whose payload is this subscription."""
+    return BillingEvent(
+        subscription_id=snapshot.subscription_id,
+        snapshot=snapshot,
+        tenant=tenant,
+        occurred_at=occurred_at,
+        is_live=snapshot.is_live,
+    )

@@ -150,22 +150,3 @@ class TestAlmostAnEvent:
         if isinstance(found.customer, Customer):
             assert len(found.customer.tenant) <= 255
         assert isinstance(found.occurred_at, datetime)
-
-
-@pytest.mark.parametrize(("provider", "name"), SAMPLES)
-class TestSamples:
-    def test_have_a_type_to_select(self, provider: str, name: str) -> None:
-        body = event(document(provider, name))
-
-        types = PROVIDERS[provider].event_types
-        assert PROVIDERS[provider].event_type(body) in types or not types
-
-    def test_of_another_type_are_unwanted(self, provider: str, name: str) -> None:
-        body = document(provider, name)
-        if provider == "lemonsqueezy":
-            body["data"]["type"] = "products"
-        else:
-            body["event_type" if "event_type" in body else "type"] = "product.updated"
-
-        with pytest.raises(Unwanted):
-            PROVIDERS[provider].event(event(body))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from app.billing.providers.chargebee import PROVIDER
-from app.billing.snapshots import Customer, Item, Snapshot
+from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
 from app.inbox.providers.payloads import Document, Unreadable, Unwanted
 from app.subscriptions.statuses import StatusClass
-from tests.billing.samples import changed, document, event, sample_names
+from tests.billing.samples import changed, document, event, told
 
 
 def at(day: str, microsecond: int = 0) -> datetime:
@@ -61,12 +61,18 @@ CANCELLED = replace(
     cancel_at_period_end=False,
     changed_at=at("2027-01-14T08:00", 9_000),
 )
-SNAPSHOTS = {
-    "subscription_created": CREATED,
-    "subscription_activated": ACTIVATED,
-    "subscription_changed": CHANGED,
-    "subscription_cancellation_scheduled": SCHEDULED,
-    "subscription_cancelled": CANCELLED,
+EVENTS = {
+    "subscription_created": told(CREATED, at("2026-11-01T08:00")),
+    "subscription_activated": told(ACTIVATED, at("2026-11-15T08:00")),
+    "subscription_changed": told(CHANGED, at("2026-11-21T08:00")),
+    "subscription_cancellation_scheduled": told(SCHEDULED, at("2026-12-20T08:00")),
+    "subscription_cancelled": told(CANCELLED, at("2027-01-14T08:00")),
+    "payment_failed": BillingEvent(
+        subscription_id="AzqYbTInvented01", occurred_at=at("2026-12-15T08:00:40")
+    ),
+    "customer_changed": BillingEvent(
+        customer=Customer("cust-acme", "acme"), occurred_at=at("2026-11-02T08:00")
+    ),
 }
 
 
@@ -80,48 +86,6 @@ def subscription(**members: Any) -> Document:
 
 def of_event(kind: str, content: Any) -> Document:
     return event({"event_type": kind, "occurred_at": 1797321640, "content": content})
-
-
-class TestSamples:
-    def test_are_all_expected(self) -> None:
-        others = {"payment_failed", "customer_changed"}
-
-        assert set(sample_names("chargebee")) == set(SNAPSHOTS) | others
-
-    @pytest.mark.parametrize("name", SNAPSHOTS)
-    def test_of_a_subscription_have_its_state(self, name: str) -> None:
-        body = event(document("chargebee", name))
-
-        found = PROVIDER.event(body)
-
-        assert found.snapshot == SNAPSHOTS[name]
-        assert found.subscription_id == "AzqYbTInvented01"
-        assert found.customer is None
-        assert found.occurred_at == SNAPSHOTS[name].changed_at.replace(microsecond=0)
-        assert found.is_live is None
-        assert PROVIDER.event_type(body) == name
-        assert str(PROVIDER.event_id(body)).startswith("ev_")
-
-    def test_of_a_payment_leave_the_subscription_to_be_read(self) -> None:
-        found = PROVIDER.event(event(document("chargebee", "payment_failed")))
-
-        assert found.subscription_id == "AzqYbTInvented01"
-        assert found.snapshot is None
-        assert found.occurred_at == at("2026-12-15T08:00:40")
-
-    def test_of_a_customer_have_its_tenant(self) -> None:
-        found = PROVIDER.event(event(document("chargebee", "customer_changed")))
-
-        assert found.customer == Customer("cust-acme", "acme")
-        assert found.subscription_id is None
-        assert found.snapshot is None
-
-    def test_dues_make_it_past_due(self) -> None:
-        content = document("chargebee", "payment_failed")["content"]
-
-        found = PROVIDER.snapshot(Document(content))
-
-        assert (found.status, found.status_class) == ("active", StatusClass.PAST_DUE)
 
 
 class TestEvents:
@@ -211,24 +175,6 @@ class TestEvents:
 
 
 class TestStates:
-    @pytest.mark.parametrize(
-        ("status", "status_class"),
-        [
-            ("future", "pending"),
-            ("in_trial", "live"),
-            ("active", "live"),
-            ("non_renewing", "live"),
-            ("paused", "paused"),
-            ("cancelled", "ended"),
-            ("transferred", "ended"),
-            ("frozen", "unknown"),
-        ],
-    )
-    def test_have_classes(self, status: str, status_class: str) -> None:
-        found = PROVIDER.snapshot(subscription(status=status, due_invoices_count=0))
-
-        assert found.status_class == status_class
-
     @pytest.mark.parametrize(
         ("dues", "collection", "of_customer", "status_class"),
         [
@@ -409,38 +355,3 @@ class TestTenant:
             "42",
             "",
         )
-
-
-class TestReading:
-    def test_finds_the_subscription_and_the_customer_in_an_answer(self) -> None:
-        answer = Document(document("chargebee", "subscription_changed")["content"])
-
-        assert PROVIDER.snapshot(PROVIDER.subscription_in(answer)) == CHANGED
-        assert PROVIDER.customer(PROVIDER.customer_in(answer)) == Customer("cust-acme", "acme")
-
-    def test_sends_the_key_as_the_user(self) -> None:
-        assert PROVIDER.headers("live_abc") == {"Authorization": "Basic bGl2ZV9hYmM6"}
-
-    def test_has_paths_that_no_id_escapes(self) -> None:
-        assert PROVIDER.subscription_path("a b/../c?d") == "/subscriptions/a%20b%2F..%2Fc%3Fd"
-        assert PROVIDER.customer_path("cust-acme") == "/customers/cust-acme"
-
-    def test_lists_the_deleted_too_page_by_page(self) -> None:
-        element = document("chargebee", "subscription_changed")["content"]
-        first = Document({"list": [element], "next_offset": '["1797321639000","17"]'})
-        last = Document({"list": [element]})
-
-        page = PROVIDER.page(first, "")
-
-        assert PROVIDER.page_path("") == "/subscriptions?limit=100&include_deleted=true"
-        assert [PROVIDER.snapshot(one) for one in page.subscriptions] == [CHANGED]
-        assert page.cursor == '["1797321639000","17"]'
-        assert PROVIDER.page_path(page.cursor).endswith(
-            "&offset=%5B%221797321639000%22%2C%2217%22%5D"
-        )
-        assert PROVIDER.page(last, page.cursor).cursor is None
-
-    @pytest.mark.parametrize("answer", [{}, {"list": None}, {"list": [1]}, {"message": "error"}])
-    def test_of_rubbish_is_no_last_page(self, answer: Any) -> None:
-        with pytest.raises(Unreadable):
-            PROVIDER.page(Document(answer), "")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from app.billing.providers.lemonsqueezy import PROVIDER
-from app.billing.snapshots import Customer, Item, Snapshot
+from app.billing.snapshots import BillingEvent, Item, Snapshot
 from app.inbox.providers.payloads import Document, Unreadable, Unwanted
 from app.subscriptions.statuses import StatusClass
-from tests.billing.samples import changed, document, event, sample_names
+from tests.billing.samples import changed, document, event, told
 
 
 def at(day: str) -> datetime:
@@ -76,6 +76,14 @@ SNAPSHOTS = {
     "subscription_cancelled": CANCELLED,
     "subscription_expired": EXPIRED,
 }
+EVENTS = {name: told(one, one.changed_at, "acme") for name, one in SNAPSHOTS.items()} | {
+    "subscription_payment_failed": BillingEvent(
+        subscription_id="880001",
+        tenant="acme",
+        occurred_at=at("2026-12-15T08:00:30.000004"),
+        is_live=True,
+    )
+}
 PRICE = {
     "category": "subscription",
     "scheme": "standard",
@@ -96,34 +104,6 @@ def subscription(**attributes: Any) -> Document:
 def with_price(found: Document, **attributes: Any) -> Document:
     answer = {"data": {"type": "prices", "id": "601002", "attributes": {**PRICE, **attributes}}}
     return PROVIDER.with_more(found, Document(answer))
-
-
-class TestSamples:
-    def test_are_all_expected(self) -> None:
-        assert set(sample_names("lemonsqueezy")) == {*SNAPSHOTS, "subscription_payment_failed"}
-
-    @pytest.mark.parametrize("name", SNAPSHOTS)
-    def test_of_a_subscription_have_its_state_and_the_tenant(self, name: str) -> None:
-        body = event(document("lemonsqueezy", name))
-
-        found = PROVIDER.event(body)
-
-        assert found.snapshot == SNAPSHOTS[name]
-        assert found.subscription_id == "880001"
-        assert found.tenant == "acme"
-        assert found.occurred_at == SNAPSHOTS[name].changed_at
-        assert found.is_live is True
-        assert PROVIDER.event_type(body) == name.partition("--")[0]
-        assert PROVIDER.event_type(body) in PROVIDER.event_types
-        assert PROVIDER.event_id(body) is None
-
-    def test_of_an_invoice_leave_the_subscription_to_be_read(self) -> None:
-        found = PROVIDER.event(event(document("lemonsqueezy", "subscription_payment_failed")))
-
-        assert found.subscription_id == "880001"
-        assert found.snapshot is None
-        assert found.tenant == "acme"
-        assert found.occurred_at == at("2026-12-15T08:00:30.000004")
 
 
 class TestEvents:
@@ -206,22 +186,6 @@ class TestEvents:
 
 
 class TestStates:
-    @pytest.mark.parametrize(
-        ("status", "status_class"),
-        [
-            ("on_trial", "live"),
-            ("active", "live"),
-            ("cancelled", "live"),
-            ("past_due", "past_due"),
-            ("unpaid", "past_due"),
-            ("paused", "paused"),
-            ("expired", "ended"),
-            ("canceled", "unknown"),
-        ],
-    )
-    def test_have_classes(self, status: str, status_class: str) -> None:
-        assert PROVIDER.snapshot(subscription(status=status)).status_class == status_class
-
     @pytest.mark.parametrize(("mode", "is_served"), [("free", True), ("void", False)])
     def test_that_are_paused_are_free_or_not_served(self, mode: str, is_served: bool) -> None:
         found = PROVIDER.snapshot(subscription(status="paused", pause={"mode": mode}))
@@ -303,44 +267,3 @@ class TestPrice:
 
         assert PROVIDER.more_path(found) is None
         assert PROVIDER.snapshot(found) == TEAM
-
-
-class TestReading:
-    def test_finds_the_objects_in_answers(self) -> None:
-        found = PROVIDER.subscription_in(Document({"data": subscription().members()}))
-        customer = PROVIDER.customer_in(Document({"data": {"type": "customers", "id": "660001"}}))
-
-        assert PROVIDER.snapshot(found) == TEAM
-        assert PROVIDER.customer(customer) == Customer("660001")
-
-    def test_asks_for_json_api(self) -> None:
-        assert PROVIDER.headers("key") == {
-            "Authorization": "Bearer key",
-            "Accept": "application/vnd.api+json",
-        }
-        assert PROVIDER.subscription_path("880001") == "/v1/subscriptions/880001"
-        assert PROVIDER.customer_path("660001") == "/v1/customers/660001"
-
-    def test_lists_numbered_pages(self) -> None:
-        answer = Document({"data": [subscription().members()], "meta": {"page": {"lastPage": 2}}})
-        first = PROVIDER.page(answer, "")
-
-        assert PROVIDER.page_path("") == "/v1/subscriptions?page%5Bsize%5D=100"
-        assert [PROVIDER.snapshot(one) for one in first.subscriptions] == [TEAM]
-        assert first.cursor == "2"
-        assert PROVIDER.page_path("2").endswith("&page%5Bnumber%5D=2")
-        assert PROVIDER.page(answer, "2").cursor is None
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {},
-            {"data": []},
-            {"data": None, "meta": {"page": {"lastPage": 1}}},
-            {"data": ["x"], "meta": {"page": {"lastPage": 1}}},
-            {"errors": [{"status": "500"}]},
-        ],
-    )
-    def test_of_rubbish_is_no_last_page(self, answer: Any) -> None:
-        with pytest.raises(Unreadable):
-            PROVIDER.page(Document(answer), "")
