@@ -165,10 +165,8 @@ class Api:
     delay: float = 0.0
     outage: Fault | None = None
     next_faults: deque[Fault] = field(default_factory=deque)
-    per_second: int | None = None
     retry_after: str | None = "1"
     requests: list[Request] = field(default_factory=list)
-    served: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
     in_flight: int = 0
     most_in_flight: int = 0
 
@@ -189,7 +187,6 @@ class Simulated:
     """What the API says; empty where it says none."""
     has_metadata: ClassVar[bool] = True
     """Whether the API says the tenant of a subscription and of a customer."""
-    signs_time: ClassVar[bool] = True
     api_path: ClassVar[str] = ""
 
     def __init__(
@@ -500,7 +497,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         provider, api = self.server.provider, self.server.provider.api
         with provider.lock:
-            is_limited = self._is_limited(api)
             api.requests.append(Request(self.path, dict(self.headers), time.monotonic()))
             api.in_flight += 1
             api.most_in_flight = max(api.most_in_flight, api.in_flight)
@@ -508,20 +504,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if api.delay:
                 time.sleep(api.delay)
-            self._answer(provider, 429 if is_limited else fault)
+            self._answer(provider, fault)
         finally:
             with provider.lock:
                 api.in_flight -= 1
-
-    def _is_limited(self, api: Api) -> bool:
-        """Whether the second before now has had as many answers as are allowed."""
-        now = time.monotonic()
-        while api.served and api.served[0] <= now - 1:
-            api.served.popleft()
-        if api.per_second is not None and len(api.served) >= api.per_second:
-            return True
-        api.served.append(now)
-        return False
 
     def _answer(self, provider: Simulated, fault: Fault | None) -> None:
         if fault == "silence":

@@ -45,7 +45,6 @@ class Chargebee(Simulated):
     left_out = frozenset({"pause_collection", "resume_collection"})
     has_metered_prices = True
     can_be_due_and_cancelled = False
-    signs_time = False
     api_path = "/api/v2"
 
     def __init__(self, **settings: str) -> None:

@@ -44,7 +44,6 @@ class LemonSqueezy(Simulated):
     most_lines = 1
     has_metered_prices = True
     can_be_due_and_cancelled = False
-    signs_time = False
     currency = ""
     has_metadata = False
     has_item_in_trial = True

@@ -1,7 +1,6 @@
 """The simulated providers write what ours read, in every state that a life leads to."""
 
 import base64
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
-from app.billing.providers import chargebee, lemonsqueezy, polar, stripe
+from app.billing.providers import chargebee, lemonsqueezy, polar
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Snapshot
 from app.inbox.providers.payloads import Document, parse_object
@@ -118,42 +117,14 @@ class TestLives:
 
             check(account, found, subscription)
             check_items(account, found, subscription)
-            events = [provider.event(parse_object(event.body)) for event in account.take()]
+            told = account.take()
+            assert {event.kind for event in told} <= set(provider.event_types) or (
+                not provider.event_types
+            )
+            events = [provider.event(parse_object(event.body)) for event in told]
             if provider.has_trusted_payloads:
                 check_payload(account, events, found, subscription)
             assert [one.subscription_id for one in listed(account, provider)] == [subscription.id]
-
-    def test_of_a_trial_that_is_paid_then_declined_then_ends(self, pair: Pair) -> None:
-        account, provider = pair
-        subscription = account.create(tenant="acme", trial=timedelta(days=14))
-        classes = []
-
-        for days in (0, 14, 30, 14):
-            account.advance(timedelta(days=days))
-            classes.append(read(account, provider, subscription.id).status_class)
-            subscription.customer.declines = len(classes) > 1
-
-        assert classes == [
-            StatusClass.LIVE,
-            StatusClass.LIVE,
-            StatusClass.PAST_DUE,
-            StatusClass.ENDED,
-        ]
-        words = {event.kind for event in account.take()}
-        assert words <= set(provider.event_types) or not provider.event_types
-
-    def test_of_a_cancelled_subscription_end_with_the_period(self, pair: Pair) -> None:
-        account, provider = pair
-        subscription = account.create()
-
-        account.apply("cancel_at_period_end", subscription)
-        before = read(account, provider, subscription.id)
-        account.advance(timedelta(days=30, seconds=1))
-        after = read(account, provider, subscription.id)
-
-        assert before.cancel_at_period_end
-        assert before.status_class is StatusClass.LIVE
-        assert after.status_class is StatusClass.ENDED
 
     def test_of_customers_have_their_own_tenant(self, pair: Pair) -> None:
         account, provider = pair
@@ -212,7 +183,7 @@ class TestLives:
 
 
 class TestLists:
-    @pytest.mark.parametrize("number", [0, 1, 100, 200, 405])
+    @pytest.mark.parametrize("number", [0, 100, 401])
     def test_have_every_subscription_once(self, pair: Pair, number: int) -> None:
         account, provider = pair
         for _ in range(number):
@@ -227,62 +198,6 @@ class TestLists:
         assert len(account.api.requests) == max(
             1, -(-number // (200 if account.name == "paddle" else 100))
         )
-
-    def test_of_stripe_leave_out_ended_subscriptions_unless_all_are_asked_for(self) -> None:
-        with Stripe(secret=SECRET).serving() as account:
-            account.apply("end", account.create())
-
-            short = get(account, stripe.PROVIDER, "/v1/subscriptions")
-
-            assert short.objects("data") == []
-            assert len(listed(account, stripe.PROVIDER)) == 1
-
-
-class TestApi:
-    def test_refuses_another_key(self, pair: Pair) -> None:
-        account, provider = pair
-
-        found = requests.get(
-            account.url + provider.page_path(""), headers=provider.headers("other"), timeout=9
-        )
-
-        assert found.status_code == 401
-
-    def test_does_not_know_another_id(self, pair: Pair) -> None:
-        account, provider = pair
-        headers = provider.headers(account.api_key)
-
-        for path in (provider.subscription_path("x"), provider.customer_path("x")):
-            assert requests.get(account.url + path, headers=headers, timeout=9).status_code == 404
-
-    def test_limits_the_requests_of_a_second(self, pair: Pair) -> None:
-        account, provider = pair
-        account.api.per_second, account.api.retry_after = 2, "7"
-        path, headers = provider.page_path(""), provider.headers(account.api_key)
-
-        found = [requests.get(account.url + path, headers=headers, timeout=9) for _ in range(3)]
-        time.sleep(1.1)
-
-        assert [one.status_code for one in found] == [200, 200, 429]
-        assert found[2].headers["Retry-After"] == "7"
-        get(account, provider, path)
-
-    def test_fails_as_it_is_told(self, pair: Pair) -> None:
-        account, provider = pair
-        path, headers = provider.page_path(""), provider.headers(account.api_key)
-        account.api.next_faults.extend([503, "rubbish", "reset", "silence"])
-
-        first = requests.get(account.url + path, headers=headers, timeout=9)
-        second = requests.get(account.url + path, headers=headers, timeout=9)
-        with pytest.raises(requests.ConnectionError):
-            requests.get(account.url + path, headers=headers, timeout=9)
-        with pytest.raises(requests.ReadTimeout):
-            requests.get(account.url + path, headers=headers, timeout=0.3)
-
-        assert first.status_code == 503
-        assert second.text.startswith("<html>")
-        get(account, provider, path)
-        assert account.api.most_in_flight >= 1
 
 
 class TestSignatures:
@@ -304,13 +219,3 @@ class TestSignatures:
 
         assert headers["webhook-id"] == event.id
         Webhook(base64.b64encode(SECRET.encode()).decode()).verify(event.body, headers)
-
-    def test_of_two_attempts_differ_and_their_body_does_not(self, pair: Pair) -> None:
-        account, _ = pair
-        account.create()
-        event = account.take()[-1]
-
-        first, second = account.headers(event, 1793520000), account.headers(event, 1793520060)
-
-        assert (first != second) is account.signs_time
-        assert first["Content-Type"] == "application/json"
