@@ -27,9 +27,11 @@ EACH = 100  # the place of each subscription that differs
 AT_ONCE = 2_000  # rows that one statement inserts
 MOST_SECONDS = 30 * 60
 MOST_GROWTH = 16 * 1024  # KiB
+TENANTS = 200
 COPIES = """
     INSERT INTO subscriptions SELECT (jsonb_populate_record(s, jsonb_build_object(
-        'id', gen_random_uuid(), 'bp_subscription_id', 'sub_' || lpad(n::text, 14, '0'),
+        'id', gen_random_uuid(), 'tenant_id', (CAST(:tenants AS uuid[]))[1 + n % :number],
+        'bp_subscription_id', 'sub_' || lpad(n::text, 14, '0'),
         'items', jsonb_set(s.items::jsonb, '{0,id}',
             to_jsonb('si_' || lpad(n::text, 10, '0') || '0000'))))).*
     FROM subscriptions s, generate_series(:first, :last) n WHERE s.bp_subscription_id = :id
@@ -50,17 +52,18 @@ def prove(
     """Compare; AssertionError if it takes too long, needs more memory, or leaves something out."""
     report = Report()
     create_preset("free")
-    tenant = create_tenant()
+    tenants = [create_tenant() for _ in range(TENANTS)]
     with Stripe(secret="whsec_dGVzdA==").serving() as account:
         environment = {**environment, **settings_of(account)}
         Path(environment["PROMETHEUS_MULTIPROC_DIR"]).mkdir(exist_ok=True)
-        first = account.create(is_told=False, tenant=tenant.slug)
+        owners = {"tenants": [one.id for one in tenants], "number": TENANTS}
+        first = account.create(is_told=False, tenant=tenants[0].slug)
         _compare(environment)
         for size in sizes:
             known = len(account.in_order)
             for after in range(known, size, AT_ONCE):
                 last = min(after + AT_ONCE, size)
-                database.execute(COPIES, first=after + 1, last=last, id=first.id)
+                database.execute(COPIES, first=after + 1, last=last, id=first.id, **owners)
             for number in range(known + 1, size + 1):
                 _copy(account, first, number)
             for different in account.in_order[EACH - 1 :: EACH]:

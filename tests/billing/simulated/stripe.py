@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from itertools import islice
 from typing import Any, Literal
 
 from tests.billing.simulated.base import (
@@ -138,15 +140,21 @@ class Stripe(Simulated):
     def answer(self, path: str, query: dict[str, str]) -> Json | None:
         match path.strip("/").split("/"):
             case ["v1", "subscriptions"]:
-                shown = [
+                older = self.in_order
+                if after := query.get("starting_after"):
+                    number = self.subscriptions[after].number
+                    older = older[: bisect_left(older, number, key=lambda one: one.number)]
+                shown = (
                     one
-                    for one in reversed(self.in_order)
+                    for one in reversed(older)
                     if query.get("status") == "all" or one.status is not Status.ENDED
-                ]
+                )
                 return self._list(shown, query, self.write_subscription)
             case ["v1", "subscription_items"] if query["subscription"] in self.subscriptions:
-                items = self.items(self.subscriptions[query["subscription"]])
-                return self._list(items[::-1], query, lambda item: item)
+                items = self.items(self.subscriptions[query["subscription"]])[::-1]
+                ids = [item["id"] for item in items]
+                start = ids.index(query["starting_after"]) + 1 if "starting_after" in query else 0
+                return self._list(items[start:], query, lambda item: item)
             case ["v1", "subscriptions", id_] if id_ in self.subscriptions:
                 return self.write_subscription(self.subscriptions[id_])
             case ["v1", "customers", id_] if id_ in self.customers:
@@ -156,13 +164,11 @@ class Stripe(Simulated):
             case _:
                 return None
 
-    def _list(self, found: list[Any], query: dict[str, str], write: Callable[[Any], Json]) -> Json:
-        start = 0
-        if after := query.get("starting_after"):
-            ids = [one["id"] if isinstance(one, dict) else one.id for one in found]
-            start = ids.index(after) + 1
+    def _list(
+        self, found: Iterable[Any], query: dict[str, str], write: Callable[[Any], Json]
+    ) -> Json:
         size = min(int(query.get("limit", 10)), 100)
-        page, has_more = self.page(found, start, size)
+        page, has_more = self.page(list(islice(found, size + 1)), 0, size)
         return {"object": "list", "data": [write(one) for one in page], "has_more": has_more}
 
 
