@@ -105,17 +105,14 @@ def apply(
     at: datetime,
     is_read: bool,
     tenant: str = "",
-    customer: Customer | None = None,
     force: bool = False,
 ) -> Applied:
     """Insert or update the subscription; the tenant's plan and the limits of quantities follow.
 
     ``at`` is our time just before the read with ``is_read``, else the provider's time, which counts
-    where the snapshot has none itself. ``tenant`` is that of the event, and ``customer`` what was
-    read with the subscription. ``force`` applies a snapshot that is not the newest, too.
+    where the snapshot has none itself. ``tenant`` is that of the event. ``force`` applies a snapshot
+    that is not the newest, too.
     """
-    if customer is not None:
-        note_customer(provider, customer)
     LOCK.execute(provider=provider, subscription_id=snapshot.subscription_id)
     row, known = _known(provider, snapshot.subscription_id)
     tenant_id = find_tenant(provider, snapshot, tenant) if row is None else row.tenant_id
@@ -283,7 +280,7 @@ def _values(
         "per_cycle_billing_amount": snapshot.amount,
     }
     cancellation: dict[str, Any] = service.NO_CANCELLATION
-    if snapshot.canceled_at is not None or snapshot.cancel_at_period_end:
+    if not snapshot.auto_renew and (snapshot.canceled_at or snapshot.cancel_at_period_end):
         cancellation = {
             "canceled_at": snapshot.canceled_at or (row and row.canceled_at) or moment,
             "cancel_at_period_end": snapshot.cancel_at_period_end,

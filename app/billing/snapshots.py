@@ -41,7 +41,7 @@ class Snapshot:
     "" where it is unknown.
     ``collection_is_paused``: it is served, but not charged.
     ``cancel_at_period_end``: it was cancelled, and ends with the paid period. ``canceled_at``: when
-    that was asked for, or when it ended; None also where the provider does not say it.
+    that was asked for, or when it ended; it counts for one that does not renew.
     ``changed_at``: the provider's time, or version as a time, of this state; None where the object
     has none, and the event's time counts. ``is_live``: False for test mode; None where the provider
     does not say.
@@ -59,13 +59,16 @@ class Snapshot:
     start_date: datetime
     trial_end: datetime | None = None
     current_period_end: datetime | None = None
-    auto_renew: bool
     collection_is_paused: bool = False
     canceled_at: datetime | None = None
     cancel_at_period_end: bool = False
     cancel_reason: str = ""
     changed_at: datetime | None = None
     is_live: bool | None = None
+
+    @property
+    def auto_renew(self) -> bool:
+        return not (self.cancel_at_period_end or self.status_class is StatusClass.ENDED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,6 @@ SNAPSHOT = Snapshot(
     billing_cycle="monthly",
     start_date=START,
     current_period_end=START + timedelta(days=30),
-    auto_renew=True,
 )
 
 
@@ -43,7 +42,7 @@ def snapshot(**values: Any) -> Snapshot:
 
 
 def ended(**values: Any) -> Snapshot:
-    defaults = {"status": "canceled", "status_class": StatusClass.ENDED, "auto_renew": False}
+    defaults = {"status": "canceled", "status_class": StatusClass.ENDED}
     return snapshot(**{**defaults, **values})
 
 

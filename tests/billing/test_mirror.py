@@ -172,7 +172,7 @@ class TestOrder:
 class TestTheClass:
     def test_is_the_providers(self, api, mirror, presets, tenant, named):
         map_price("price_growth", "growth", provider="lemonsqueezy")
-        one = snapshot(status="cancelled", cancel_at_period_end=True, auto_renew=False, **named)
+        one = snapshot(status="cancelled", cancel_at_period_end=True, **named)
 
         mirror.apply(one, provider="lemonsqueezy")
         with platform_transaction():
@@ -212,7 +212,7 @@ class TestTheClass:
 
 class TestACancellation:
     def test_is_recorded_withdrawn_and_keeps_its_time(self, mirror, named):
-        going = snapshot(cancel_at_period_end=True, auto_renew=False, cancel_reason="x", **named)
+        going = snapshot(cancel_at_period_end=True, cancel_reason="x", **named)
         mirror.apply(going, 1)
         mirror.apply(replace(going, amount=1), 2)
         recorded = stored()

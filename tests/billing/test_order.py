@@ -20,7 +20,7 @@ def life(tenant):
         (snapshot(**named), 2),
         (snapshot(status="past_due", status_class=StatusClass.PAST_DUE, **named), 3),
         (snapshot(items=SEVERAL, amount=9900, **named), 4),
-        (snapshot(cancel_at_period_end=True, auto_renew=False, canceled_at=at(5), **named), 5),
+        (snapshot(cancel_at_period_end=True, canceled_at=at(5), **named), 5),
         (ended(canceled_at=at(5), cancel_reason="too expensive", **named), 6),
     ]
 

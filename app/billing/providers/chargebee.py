@@ -59,12 +59,10 @@ def _snapshot(content: Document) -> Snapshot:
     status = subscription.identifier("status")
     status_class = _class_of(status, subscription, customer)
     has_ended = status_class is StatusClass.ENDED
-    will_end = status == "non_renewing" and not has_ended
     currency = reading.currency(subscription, "currency_code")
     digits = 0 if currency in _NO_DIGITS.split() else 3 if currency in _THREE_DIGITS.split() else 2
     items = _items(subscription)
     recurring = [item for item in items if item.value("item_type") != "charge"]
-    count = reading.whole(subscription, "billing_period")
     time = subscription.optional_epoch
     return Snapshot(
         subscription_id=subscription.identifier("id"),
@@ -75,14 +73,13 @@ def _snapshot(content: Document) -> Snapshot:
         items=tuple(map(_item, items)),
         currency=currency,
         amount=reading.total((_number(i, "amount", digits), 1) for i in recurring),
-        billing_cycle=reading.billing_cycle(str(subscription.value("billing_period_unit")), count),
+        billing_cycle=reading.billing_cycle(subscription, "billing_period_unit", "billing_period"),
         start_date=time("started_at") or time("start_date") or subscription.epoch("created_at"),
         trial_end=time("trial_end"),
         current_period_end=time("current_term_end"),
-        auto_renew=not (has_ended or will_end),
         # Before the end, ``cancelled_at`` is the time at which the subscription will end.
         canceled_at=time("cancelled_at" if has_ended else "cancel_schedule_created_at"),
-        cancel_at_period_end=will_end,
+        cancel_at_period_end=status == "non_renewing" and not has_ended,
         cancel_reason=subscription.first_text(("cancel_reason_code",), ("cancel_reason",))[:MAX_ID],
         changed_at=time("resource_version") or time("updated_at"),
     )

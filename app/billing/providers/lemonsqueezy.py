@@ -61,13 +61,10 @@ def _snapshot(subscription: Document) -> Snapshot:
         status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
         items=(_item(subscription, quantity),),
         amount=total([(_unit_price(price), quantity)]),
-        billing_cycle=billing_cycle(
-            str(price.value("renewal_interval_unit")), whole(price, "renewal_interval_quantity")
-        ),
+        billing_cycle=billing_cycle(price, "renewal_interval_unit", "renewal_interval_quantity"),
         start_date=about.moment("created_at"),
         trial_end=about.optional_moment("trial_ends_at"),
         current_period_end=(ends_at if has_ended or is_cancelled else None) or renews_at,
-        auto_renew=not (has_ended or is_cancelled),
         collection_is_paused=about.value("pause", "mode") == "free",
         canceled_at=ends_at if has_ended else None,
         cancel_at_period_end=is_cancelled,

@@ -49,27 +49,23 @@ def _snapshot(subscription: Document) -> Snapshot:
     """An item has no id: its price identifies it. A one-time item is no part of a period."""
     items = [item for item in subscription.objects("items") if item.flag("recurring") is not False]
     status = subscription.identifier("status")
-    status_class = _CLASSES.get(status, StatusClass.UNKNOWN)
     recurring = subscription.at("billing_cycle")
-    cycle = reading.word(recurring, "interval"), reading.whole(recurring, "frequency")
-    ends_with_period = subscription.text("scheduled_change", "action") == "cancel"
     trial_ends = (item.optional_moment("trial_dates", "ends_at") for item in items)
     return Snapshot(
         subscription_id=subscription.identifier("id"),
         customer_id=subscription.identifier("customer_id"),
         status=status,
-        status_class=status_class,
+        status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
         tenant=reading.tenant(subscription.at("custom_data")),
         items=tuple(_item(item) for item in items),
         currency=reading.currency(subscription, "currency_code"),
         amount=reading.total(_amount(item) for item in items),
-        billing_cycle=reading.billing_cycle(*cycle),
+        billing_cycle=reading.billing_cycle(recurring, "interval", "frequency"),
         start_date=subscription.optional_moment("started_at") or subscription.moment("created_at"),
         trial_end=reading.earliest(trial_ends),
         current_period_end=subscription.optional_moment("current_billing_period", "ends_at"),
-        auto_renew=not (ends_with_period or status_class is StatusClass.ENDED),
         canceled_at=subscription.optional_moment("canceled_at"),
-        cancel_at_period_end=ends_with_period,
+        cancel_at_period_end=subscription.text("scheduled_change", "action") == "cancel",
         changed_at=subscription.optional_moment("updated_at"),
     )
 

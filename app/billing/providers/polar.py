@@ -46,12 +46,8 @@ def _event(event: Document) -> BillingEvent:
 
 def _snapshot(subscription: Document) -> Snapshot:
     status = subscription.identifier("status")
-    status_class = _CLASSES.get(status, StatusClass.UNKNOWN)
-    ends_with_period = subscription.flag("cancel_at_period_end") is True
-    is_canceled = ends_with_period or status_class is StatusClass.ENDED
     product, seats = reading.word(subscription, "product_id"), reading.whole(subscription, "seats")
-    interval = reading.word(subscription, "recurring_interval")
-    count = reading.whole(subscription, "recurring_interval_count")
+    cycle = "recurring_interval", "recurring_interval_count"
     canceled_at, ended_at = map(subscription.optional_moment, ("canceled_at", "ended_at"))
     reasons = ("customer_cancellation_comment",), ("customer_cancellation_reason",)
     created_at, customer = subscription.moment("created_at"), subscription.at("customer")
@@ -59,19 +55,18 @@ def _snapshot(subscription: Document) -> Snapshot:
         subscription_id=subscription.identifier("id"),
         customer_id=subscription.identifier("customer_id"),
         status=status,
-        status_class=status_class,
+        status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
         tenant=reading.tenant(subscription.at("metadata"), customer.at("metadata"))
         or _external_id(customer),
         items=(Item(product, product, 1 if seats is None else seats),),
         currency=reading.currency(subscription, "currency"),
         amount=reading.whole(subscription, "amount"),
-        billing_cycle=reading.billing_cycle(interval, count),
+        billing_cycle=reading.billing_cycle(subscription, *cycle),
         start_date=subscription.optional_moment("started_at") or created_at,
         trial_end=subscription.optional_moment("trial_end"),
         current_period_end=subscription.optional_moment("current_period_end"),
-        auto_renew=not is_canceled,
-        canceled_at=(canceled_at or ended_at) if is_canceled else None,
-        cancel_at_period_end=ends_with_period,
+        canceled_at=canceled_at or ended_at,
+        cancel_at_period_end=subscription.flag("cancel_at_period_end") is True,
         cancel_reason=subscription.first_text(*reasons)[:MAX_ID],
         changed_at=subscription.optional_moment("modified_at") or created_at,
     )

@@ -24,12 +24,13 @@ CYCLES = {
 """The intervals of providers and our billing cycles, in days."""
 
 
-def billing_cycle(interval: str, count: int | None = 1) -> str:
-    """The cycle nearest to ``count`` days, weeks, months or years; ``""`` for another interval."""
-    if interval not in INTERVALS:
-        return ""
-    days = INTERVALS[interval] * (count or 1)
-    return min(CYCLES, key=lambda cycle: abs(log(CYCLES[cycle] / days)))
+def billing_cycle(document: Document, interval: str, count: str) -> str:
+    """The cycle nearest to a number of days, weeks, months or years; ``""`` for another interval.
+
+    ``interval`` and ``count`` are the names of the members that say it.
+    """
+    days = INTERVALS.get(word(document, interval), 0) * (whole(document, count) or 1)
+    return min(CYCLES, key=lambda cycle: abs(log(CYCLES[cycle] / days))) if days else ""
 
 
 def word(document: Document, *path: str) -> str:

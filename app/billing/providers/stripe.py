@@ -65,14 +65,10 @@ def _event(event: Document) -> BillingEvent:
 def _snapshot(subscription: Document) -> Snapshot:
     items = [item for item in subscription.objects("items", "data") if not item.flag("deleted")]
     recurring = items[0].at("price", "recurring") if items else Document(None)
-    cycle = reading.word(recurring, "interval"), reading.whole(recurring, "interval_count")
     status = subscription.identifier("status")
-    status_class = _CLASSES.get(status, StatusClass.UNKNOWN)
     # Since the version of 2025-03-31 only the items have periods, which can differ.
     period_end = reading.earliest(item.optional_epoch("current_period_end") for item in items)
     period_end = period_end or subscription.optional_epoch("current_period_end")
-    ends_with_period = _ends_with_period(subscription, period_end)
-    is_canceled = ends_with_period or status_class is StatusClass.ENDED
     canceled_at, ended_at = map(subscription.optional_epoch, ("canceled_at", "ended_at"))
     details = subscription.at("cancellation_details")
     currency = reading.currency(subscription, "currency")
@@ -81,19 +77,18 @@ def _snapshot(subscription: Document) -> Snapshot:
         subscription_id=subscription.identifier("id"),
         customer_id=reading.reference(subscription, "customer"),
         status=status,
-        status_class=status_class,
+        status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
         tenant=reading.tenant(subscription.at("metadata"), subscription.at("customer", "metadata")),
         items=tuple(_item(item) for item in items),
         currency=currency,
         amount=None if subscription.flag("items", "has_more") else amount,
-        billing_cycle=reading.billing_cycle(*cycle),
+        billing_cycle=reading.billing_cycle(recurring, "interval", "interval_count"),
         start_date=subscription.optional_epoch("start_date") or subscription.epoch("created"),
         trial_end=subscription.optional_epoch("trial_end"),
         current_period_end=period_end,
-        auto_renew=not is_canceled,
         collection_is_paused=subscription.has("pause_collection"),
-        canceled_at=(canceled_at or ended_at) if is_canceled else None,
-        cancel_at_period_end=ends_with_period,
+        canceled_at=canceled_at or ended_at,
+        cancel_at_period_end=_ends_with_period(subscription, period_end),
         cancel_reason=details.first_text(("comment",), ("feedback",), ("reason",))[:MAX_ID],
         is_live=subscription.flag("livemode"),
     )

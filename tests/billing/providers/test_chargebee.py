@@ -34,7 +34,6 @@ CREATED = Snapshot(
     billing_cycle="monthly",
     start_date=at("2026-11-01T08:00"),
     trial_end=at("2026-11-15T08:00"),
-    auto_renew=True,
     changed_at=at("2026-11-01T08:00", 210_000),
 )
 ACTIVATED = replace(
@@ -48,7 +47,6 @@ SCHEDULED = replace(
     CHANGED,
     status="non_renewing",
     current_period_end=at("2027-01-14T08:00"),
-    auto_renew=False,
     canceled_at=at("2026-12-20T08:00"),
     cancel_at_period_end=True,
     changed_at=at("2026-12-20T08:00", 4_000),

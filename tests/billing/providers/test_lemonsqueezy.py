@@ -29,7 +29,6 @@ CREATED = Snapshot(
     start_date=at("2026-11-01T08:00"),
     trial_end=at("2026-11-15T08:00"),
     current_period_end=at("2026-11-15T08:00"),
-    auto_renew=True,
     changed_at=at("2026-11-01T08:00:00.120"),
     is_live=True,
 )
@@ -56,7 +55,6 @@ CANCELLED = replace(
     TEAM,
     status="cancelled",
     current_period_end=at("2027-01-14T08:00"),
-    auto_renew=False,
     cancel_at_period_end=True,
     changed_at=at("2026-12-20T08:00:00.000006"),
 )

@@ -29,7 +29,6 @@ CREATED = Snapshot(
     start_date=at("2026-11-01T08:00:00.120Z"),
     trial_end=at("2026-11-15T08:00:00.120Z"),
     current_period_end=at("2026-11-15T08:00:00.120Z"),
-    auto_renew=True,
     changed_at=at("2026-11-01T08:00:00.120Z"),
 )
 ACTIVATED = replace(
@@ -51,7 +50,6 @@ CANCEL_SCHEDULED = replace(
     PAST_DUE,
     status="active",
     status_class=StatusClass.LIVE,
-    auto_renew=False,
     cancel_at_period_end=True,
     changed_at=at("2026-12-20T08:00:00.010Z"),
 )
@@ -182,7 +180,6 @@ class TestMembers:
             amount=None,
             billing_cycle="",
             start_date=at("2026-11-01T08:00:00Z"),
-            auto_renew=True,
         )
 
     def test_of_custom_data_can_be_any_json(self) -> None:

@@ -31,7 +31,6 @@ CREATED = Snapshot(
     start_date=at("2026-11-01T08:00:00.120Z"),
     trial_end=at("2026-11-15T08:00:00.120Z"),
     current_period_end=at("2026-11-15T08:00:00.120Z"),
-    auto_renew=True,
     changed_at=at("2026-11-01T08:00:00.120Z"),
 )
 ACTIVE = replace(
@@ -58,7 +57,6 @@ CANCELED = replace(
     PAST_DUE,
     status="active",
     status_class=StatusClass.LIVE,
-    auto_renew=False,
     canceled_at=at("2026-12-20T08:00:00Z"),
     cancel_at_period_end=True,
     cancel_reason="too_expensive",
@@ -119,7 +117,7 @@ class TestStatuses:
 
         assert found
         assert found.status_class is StatusClass.PAST_DUE
-        assert found.canceled_at is None
+        assert not found.cancel_at_period_end
 
 
 class TestItems:
@@ -171,7 +169,6 @@ class TestMembers:
             amount=None,
             billing_cycle="",
             start_date=at("2026-11-01T08:00:00Z"),
-            auto_renew=True,
             changed_at=at("2026-11-01T08:00:00Z"),
         )
 

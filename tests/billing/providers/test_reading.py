@@ -33,7 +33,9 @@ class TestBillingCycle:
         ],
     )
     def test_is_the_nearest_of_ours(self, interval: str, count: int | None, cycle: str) -> None:
-        assert reading.billing_cycle(interval, count) == cycle
+        document = Document({"unit": interval, "count": count})
+
+        assert reading.billing_cycle(document, "unit", "count") == cycle
 
     def test_is_one_that_a_subscription_can_have(self) -> None:
         assert tuple(reading.CYCLES) == CYCLES

@@ -35,7 +35,6 @@ CREATED = Snapshot(
     start_date=at("2026-11-01"),
     trial_end=at("2026-11-15"),
     current_period_end=at("2026-11-15"),
-    auto_renew=True,
     is_live=True,
 )
 ACTIVE = replace(CREATED, status="active", current_period_end=at("2026-12-15"))
@@ -50,7 +49,6 @@ CANCEL_SCHEDULED = replace(
     PAST_DUE,
     status="active",
     status_class=StatusClass.LIVE,
-    auto_renew=False,
     canceled_at=at("2026-12-20"),
     cancel_at_period_end=True,
     cancel_reason="too_expensive",
@@ -250,7 +248,6 @@ class TestCancellation:
 
         assert not found.cancel_at_period_end
         assert found.auto_renew
-        assert found.canceled_at is None
 
     def test_at_once_has_the_time_of_the_end_if_no_other_is_known(self) -> None:
         found = snapshot(status="canceled", canceled_at=None, ended_at=1795248000)
