@@ -23,6 +23,7 @@ MAX_PAGE = 25 * 1024 * 1024
 MAX_MORE = 50  # requests that complete one subscription
 MAX_KNOWN = 1000  # answers that complete several subscriptions, such as the price of each
 NOT_FOUND = 404
+UNREADABLE = 200
 REFUSED = (400, NOT_FOUND, 410, 422)
 PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds after a 429: without Retry-After, and at most
 
@@ -30,47 +31,34 @@ PAUSE, LONGEST_PAUSE = 10.0, 300.0  # seconds after a 429: without Retry-After, 
 class ReadFailed(Exception):
     """The provider gave no usable answer.
 
-    ``status`` is the HTTP status, or None. ``pause``: the provider takes no requests for so many
-    seconds; 0 if it did not say so. ``is_final``: this very request will hardly get another answer.
+    ``status`` is the HTTP status, or None; 200 if the answer cannot be read. ``pause``: the provider
+    takes no requests for so many seconds; 0 if it did not say so.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        status: int | None = None,
-        pause: float = 0.0,
-        *,
-        is_unreadable: bool = False,
-    ) -> None:
+    def __init__(self, reason: str, status: int | None = None, pause: float = 0.0) -> None:
         super().__init__(reason)
         self.status = status
         self.pause = pause
-        self.is_final = is_unreadable or status in REFUSED
 
-
-class Answered(NamedTuple):
-    """An answer of the API. ``at``: our time just before the request."""
-
-    at: datetime
-    document: Document
+    @property
+    def is_final(self) -> bool:
+        """Whether this very request will hardly get another answer."""
+        return self.status in (UNREADABLE, *REFUSED)
 
 
 class Read(NamedTuple):
-    """A subscription of the API, and its customer if that was read, too."""
+    """A subscription that the API answered. ``at``: our time just before the request."""
 
     at: datetime
     document: Document
     snapshot: Snapshot
-    customer: Customer | None = None
 
 
 # Of this process, in monotonic seconds: when the next request to a provider may begin, and until when
 # the provider takes none.
-_lock, _next, _paused = (
-    threading.Lock(),
-    defaultdict[str, float](float),
-    defaultdict[str, float](float),
-)
+_lock = threading.Lock()
+_next = defaultdict[str, float](float)
+_paused = defaultdict[str, float](float)
 
 
 def pause_of(provider: BillingProvider) -> float:
@@ -78,11 +66,14 @@ def pause_of(provider: BillingProvider) -> float:
     return max(0.0, _paused[provider.name] - time.monotonic())
 
 
-def get(provider: BillingProvider, path: str, *, max_bytes: int = MAX_BYTES) -> Answered:
-    """The JSON object at a path of the API. Waits for the provider's rate; raises ReadFailed."""
+def get(
+    provider: BillingProvider, path: str, *, max_bytes: int = MAX_BYTES
+) -> tuple[datetime, Document]:
+    """The JSON object at a path of the API, and our time just before the request.
+
+    Waits for the provider's rate; raises ReadFailed.
+    """
     _wait(provider)
-    if pause := pause_of(provider):
-        raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
     config, at = current_config(), utcnow()
     key: str = getattr(config, f"{provider.name}_api_key")
     address: str = getattr(config, f"{provider.name}_api_url") or provider.api_url
@@ -94,19 +85,16 @@ def get(provider: BillingProvider, path: str, *, max_bytes: int = MAX_BYTES) -> 
         raise ReadFailed(f"{provider.title}: {fault}") from None
     if answer.status == 429:
         asked = retry_after(answer.headers.get("Retry-After", "")) or PAUSE
-        pause = min(asked, LONGEST_PAUSE)
-        _paused[provider.name] = time.monotonic() + pause
-        raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
+        _paused[provider.name] = time.monotonic() + min(asked, LONGEST_PAUSE)
+        _check_pause(provider)
     if answer.status != 200:
         is_refused = answer.status in (401, 403, NOT_FOUND)
         hint = f": see {provider.name.upper()}_API_KEY" if is_refused else ""
         raise ReadFailed(f"{provider.title} answered {answer.status}{hint}", answer.status)
     if answer.is_cut:
-        raise ReadFailed(
-            f"{provider.title}'s answer is larger than {max_bytes} bytes", is_unreadable=True
-        )
+        raise ReadFailed(f"{provider.title}'s answer is larger than {max_bytes} bytes", UNREADABLE)
     with _readable(provider):
-        return Answered(at, parse_object(answer.body))
+        return at, parse_object(answer.body)
 
 
 def read_subscription(provider: BillingProvider, subscription_id: str) -> Read:
@@ -116,7 +104,7 @@ def read_subscription(provider: BillingProvider, subscription_id: str) -> Read:
         document = provider.subscription_in(answer)
     snapshot = complete(provider, document)
     if snapshot.subscription_id != subscription_id:
-        raise ReadFailed(f"{provider.title} answered another subscription", is_unreadable=True)
+        raise ReadFailed(f"{provider.title} answered another subscription", UNREADABLE)
     return Read(at, document, snapshot)
 
 
@@ -144,10 +132,10 @@ def complete(
                 if len(known) >= MAX_KNOWN:
                     known.clear()
                 try:
-                    known[path] = get(provider, path).document
+                    _, known[path] = get(provider, path)
                 except ReadFailed as fault:  # its status is not that of the subscription
-                    final = fault.is_final
-                    raise ReadFailed(str(fault), pause=fault.pause, is_unreadable=final) from None
+                    status = UNREADABLE if fault.is_final else None
+                    raise ReadFailed(str(fault), status, fault.pause) from None
             subscription = provider.with_more(subscription, known[path])
         return provider.snapshot(subscription)
 
@@ -170,6 +158,12 @@ def _wait(provider: BillingProvider) -> None:
         begins = max(_next[provider.name], time.monotonic())
         _next[provider.name] = begins + 1 / provider.reads_per_second
     time.sleep(max(0.0, begins - time.monotonic()))
+    _check_pause(provider)
+
+
+def _check_pause(provider: BillingProvider) -> None:
+    if pause := pause_of(provider):
+        raise ReadFailed(f"{provider.title} limits the rate of requests", 429, pause)
 
 
 @contextmanager
@@ -178,4 +172,4 @@ def _readable(provider: BillingProvider) -> Iterator[None]:
         yield
     except Unreadable as fault:
         reason = f"{provider.title}'s answer cannot be read: {fault}"
-        raise ReadFailed(reason, is_unreadable=True) from None
+        raise ReadFailed(reason, UNREADABLE) from None

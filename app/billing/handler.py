@@ -89,21 +89,18 @@ def apply_event(
             raise Unreadable(f"{provider.title} signs nothing: set {_key_of(provider)} to read it")
         reading = Reading(told.occurred_at, told.snapshot, told.customer)
     outcome, customer = Outcome.APPLIED, reading.customer
-    if told.subscription_id is None:
-        if customer is not None:
-            at = None if is_read else reading.at
-            outcome = mirror.note_customer(provider.name, customer, at)
-    elif reading.snapshot is None:
+    if customer is not None:
+        outcome = mirror.note_customer(provider.name, customer, None if is_read else reading.at)
+    if told.subscription_id is not None and reading.snapshot is None:
         unread = f"its subscription is read only with {_key_of(provider)}"
         return Status.IGNORED, Outcome.OVER.value if is_read else unread
-    else:
+    if reading.snapshot is not None:
         outcome = mirror.apply(
             provider.name,
             reading.snapshot,
             at=reading.at,
             is_read=is_read,
             tenant=told.tenant,
-            customer=customer,
             force=event.replays > 0 and not is_read,
         ).outcome
     detail = outcome.value or (f"read from {provider.title}" if is_read else "")

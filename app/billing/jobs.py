@@ -57,17 +57,13 @@ def follow_prices() -> None:
     with tenancy.platform_transaction():
         pending = FIND_PENDING.all()
     for price in pending:
-        left: set[UUID] = set()
-        after: UUID | None = FIRST
-        while after is not None:
-            with tenancy.platform_transaction():
-                page = [one.id for one in find_changed(price, limit=BATCH, after=after)]
-            left.update(page)
+        left, after = 0, FIRST
+        while page := _find_changed(price, after):
+            left, after = left + len(page), page[-1]
             for subscription_id in page:
                 with logged_errors("price_not_followed", subscription_id=str(subscription_id)):
                     retries.run(partial(_follow, subscription_id))
-                    left.remove(subscription_id)
-            after = page[-1] if len(page) == BATCH else None
+                    left -= 1
         if not left:
             retries.run(partial(_settle, price))
 
@@ -91,12 +87,9 @@ def compare_with_providers() -> None:
             if not has_api_key(provider, config):
                 continue
             last = known.get(name)
-            is_running = last is not None and last.is_running
             if hours and (last is None or utcnow() - last.started_at >= timedelta(hours=hours)):
                 reconcile.begin(provider)
-                is_running = True
-            if is_running:
-                compare.push(name)
+            compare.push(name)
 
 
 @job(queue=Queue.MAINTENANCE)
@@ -107,6 +100,11 @@ def compare(name: str) -> None:
             pass
     except ReadFailed as fault:
         log.warning("billing_comparison_stopped", extra={"source": name, "reason": str(fault)})
+
+
+def _find_changed(price: PlanPrice, after: UUID) -> list[UUID]:
+    with tenancy.platform_transaction():
+        return [one.id for one in find_changed(price, limit=BATCH, after=after)]
 
 
 def _follow(subscription_id: UUID) -> None:

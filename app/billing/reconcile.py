@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -39,7 +39,6 @@ from app.core.db.tenancy import platform_transaction, platform_trial
 from app.core.db.transactions import on_commit, savepoint
 from app.core.errors import AppError
 from app.inbox import receiving
-from app.inbox.models import Status
 from app.inbox.providers.payloads import Document, key
 from app.inbox.providers.provider import Delivery
 from app.subscriptions.models import Subscription
@@ -72,12 +71,6 @@ NEXT_UNSEEN = Statement(
     .limit(1),
     prepare=False,
 )
-LET_WAIT = Statement(
-    "webhook_events.let_wait",
-    "UPDATE webhook_events SET status = 'waiting_tenant', detail = :detail, body = :body,"
-    " next_attempt_at = NULL, processed_at = NULL, updated_at = now(), version = version + 1"
-    " WHERE id = :id AND status = ANY (CAST(:statuses AS text[]))",
-)
 
 
 class Found(NamedTuple):
@@ -100,6 +93,7 @@ class Step(NamedTuple):
 
     place: Mapping[str, Any]
     found: Sequence[Read] = ()
+    customers: Sequence[Customer] = ()
     missing: Subscription | None = None
 
 
@@ -127,7 +121,7 @@ def work(provider: BillingProvider, seconds: float) -> Iterator[BillingCompariso
         state = find(provider)
     while state is not None and state.is_running:
         try:
-            step = _read(provider, state.cursor, state.after, state.started_at, known)
+            step = _read(provider, state, known)
         except ReadFailed as fault:
             place = {"cursor": ""} if fault.status in REFUSED else {}  # the cursor is too old
             retries.run(partial(_note, state, {"error": str(fault), **place}))
@@ -140,18 +134,15 @@ def work(provider: BillingProvider, seconds: float) -> Iterator[BillingCompariso
 
 
 def preview(provider: BillingProvider) -> Iterator[list[Found]]:
-    """What a run would find now; nothing is written."""
-    seen, known, since = set[str](), dict[str, Document](), utcnow()
-    cursor, after = "", None
-    while True:
-        step = _read(provider, cursor, after, since, known, seen)
+    """What a run would repair or add now; nothing is written."""
+    known = dict[str, Document]()
+    cursor: str | None = ""
+    while cursor is not None:
+        step = _read_page(provider, cursor, known)
         with platform_trial():
-            found = _apply(provider, step, since, may_end=bool(seen))
-        seen |= {one.subscription_id for one in found if not NOT_COMPARED & {*one.kinds}}
+            found = _apply(provider, step)
         yield found
-        if "finished_at" in step.place:
-            return
-        cursor, after = step.place.get("cursor", ""), step.place.get("after")
+        cursor = step.place.get("cursor")
 
 
 def _note(state: BillingComparison, values: Mapping[str, object]) -> None:
@@ -169,7 +160,9 @@ def _store(
     if current is None or current.version != state.version:
         return None
     counts = Counter(state.counts)
-    found = _apply(provider, step, state.started_at, may_end=bool(counts["compared"]))
+    found = _apply(provider, step)
+    if step.missing is not None:
+        found += _miss(step.missing, state.started_at, may_end=bool(counts["compared"]))
     drift = Counter(kind for one in found for kind in one.kinds if kind in mirror.KINDS)
     if drift:
         named = {f"{provider.name} {kind}": count for kind, count in drift.items()}
@@ -183,24 +176,15 @@ def _store(
     return queries.update_row(BillingComparison, current, values)[0]
 
 
-def _read(
-    provider: BillingProvider,
-    cursor: str,
-    after: UUID | None,
-    since: datetime,
-    known: dict[str, Document],
-    seen: Container[str] = (),
-) -> Step:
-    """Read what comes next: the page of a cursor, or the row after that of an id."""
-    if after is None:
-        return _read_page(provider, cursor, known)
+def _read(provider: BillingProvider, state: BillingComparison, known: dict[str, Document]) -> Step:
+    """Read what comes next: a page, or the next row that no page had."""
+    if state.after is None:
+        return _read_page(provider, state.cursor, known)
     with platform_transaction():
-        row = NEXT_UNSEEN.first(provider=provider.name, after=after, since=since)
+        row = NEXT_UNSEEN.first(provider=provider.name, after=state.after, since=state.started_at)
     if row is None:
         return Step({"finished_at": utcnow()})
     place = {"after": row.id}
-    if row.bp_subscription_id in seen:
-        return Step(place)
     try:
         return Step(place, [api.read_subscription(provider, row.bp_subscription_id)])
     except ReadFailed as fault:
@@ -225,13 +209,11 @@ def _read_page(provider: BillingProvider, cursor: str, known: dict[str, Document
             and wrong_mode(one.snapshot) is None
             and mirror.needs_customer(provider.name, one.snapshot)
         }
-    customers = dict[str, Customer]()
+    customers = list[Customer]()
     for customer_id in sorted(wanted):
         with _skipping_unreadable():
-            customers[customer_id] = api.read_customer(provider, customer_id)
-    return Step(
-        place, [one._replace(customer=customers.get(one.snapshot.customer_id)) for one in found]
-    )
+            customers.append(api.read_customer(provider, customer_id))
+    return Step(place, found, customers)
 
 
 @contextmanager
@@ -244,27 +226,27 @@ def _skipping_unreadable() -> Iterator[None]:
         log.warning("billing_object_unreadable", extra={"reason": str(fault)})
 
 
-def _apply(provider: BillingProvider, step: Step, since: datetime, *, may_end: bool) -> list[Found]:
-    """Repair what differs, add what is new, and end what is missing for the second time."""
-    if step.missing is not None:
-        return list(_miss(step.missing, since, may_end=may_end))
+def _apply(provider: BillingProvider, step: Step) -> list[Found]:
+    """Repair what differs, and add what is new."""
+    for customer in step.customers:
+        mirror.note_customer(provider.name, customer)
     return [one for read in step.found for one in _repair(provider, read)]
 
 
 def _repair(provider: BillingProvider, read: Read) -> Iterator[Found]:
-    at, document, snapshot, customer = read
-    id_, name = snapshot.subscription_id, provider.name
+    snapshot, name = read.snapshot, provider.name
+    id_ = snapshot.subscription_id
     if wrong_mode(snapshot) is not None:
         return
     try:
         with savepoint():
-            done = mirror.apply(name, snapshot, at=at, is_read=True, customer=customer)
+            done = mirror.apply(name, snapshot, at=read.at, is_read=True)
     except AppError:  # such as for a tenant that is just deleted
         log.exception("billing_comparison_failed", extra={"source": name, "subscription_id": id_})
         return
     before, after = done.before, done.after
     if done.outcome is Outcome.WAITING:
-        _let_wait(provider, id_, document, done.outcome.value)
+        _wait_for_tenant(provider, read)
         yield Found(id_, None, ("waiting",))
     elif before is not None and before.bp_provider == name:
         kinds = mirror.drift(before, after or before)
@@ -275,16 +257,13 @@ def _repair(provider: BillingProvider, read: Read) -> Iterator[Found]:
         yield Found(id_, after.tenant_id, ("created",))
 
 
-def _let_wait(
-    provider: BillingProvider, subscription_id: str, document: Document, detail: str
-) -> None:
-    """Let an event of the subscription wait for its tenant: one, however often it is found."""
-    body = json_text.dumps({"type": OWN, "read_at": utcnow(), OWN: document.members()})
-    delivery = Delivery(key(OWN, subscription_id), OWN, body, bp_subscription_id=subscription_id)
-    stored = receiving.store(provider.name, [delivery], headers={}, replay_key=None)
-    over = (Status.SUCCEEDED, Status.IGNORED, Status.FAILED)
-    statuses = [Status.PENDING.value] if stored.added else [status.value for status in over]
-    LET_WAIT.execute(id=stored.event_ids[0], statuses=statuses, body=body, detail=detail)
+def _wait_for_tenant(provider: BillingProvider, read: Read) -> None:
+    """Store an event of the subscription, unless there is one: the reader lets it wait."""
+    id_ = read.snapshot.subscription_id
+    body = json_text.dumps({"type": OWN, "read_at": read.at, OWN: read.document.members()})
+    delivery = Delivery(key(OWN, id_), OWN, body, bp_subscription_id=id_)
+    if receiving.store(provider.name, [delivery], headers={}, replay_key=None).added:
+        receiving.notify(provider.name)
 
 
 def _miss(row: Subscription, since: datetime, *, may_end: bool) -> Iterator[Found]:
