@@ -16,6 +16,7 @@ from tests import factories
 from tests.hostile.installation import SECRET
 
 PATIENCE = 30.0
+PAUSE = 0.02  # seconds between two requests of a client
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _ask(
     done: threading.Event,
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    while not done.is_set():
+    while not done.wait(PAUSE):
         number = next(numbers)
         request = kinds[number % len(kinds)](number)
         started = time.monotonic()
