@@ -40,6 +40,7 @@ from tests.document import operation_of
 from tests.inbox.sending import Sender
 
 IN_A_BROWSER = "tests/console/test_browser.py"
+LONGEST = ("test_browser.py", "test_packages.py", "test_values.py")
 # The many processes of the tests read what the first of them has compiled.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -53,8 +54,11 @@ gc.disable()  # until all tests are found: collections would take a third of tha
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files by name, so that those of one folder, which often wait alike, are apart."""
-    items.sort(key=lambda item: item.path.name)
+    """Order the files by name, so that those of one folder, which often wait alike, are apart.
+
+    The longest come first. At the end, one of them would be the only one that still runs.
+    """
+    items.sort(key=lambda item: (item.path.name not in LONGEST, item.path.name))
 
 
 def pytest_collection_finish() -> None:

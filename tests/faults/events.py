@@ -160,7 +160,6 @@ class _Reader:
     def run(self, stop: threading.Event) -> None:
         while not stop.is_set():
             asked = {"after": self._after, "limit": random.randint(1, 50), "types": "user.updated"}
-            asked["wait"] = random.choice([0, 0, 1])
             answer = self._client.get("/v1/events", query_string=asked, headers=self._headers)
             if answer.status_code == 503:  # PostgreSQL restarts
                 time.sleep(0.2)
@@ -171,6 +170,7 @@ class _Reader:
             self.names += [event["data"]["first_name"] for event in page["data"]]
             self._after = page["next_cursor"] or self._after
             self._report.pages += 1
+            time.sleep(0.02)
 
 
 def _writer(

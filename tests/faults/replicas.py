@@ -25,6 +25,7 @@ from tests.cluster import Node
 from tests.replicas import Replicated, messages, replicated
 
 READS_PER_CHANGE = 9
+PAUSE = 0.01  # seconds after each read
 SPOIL = "UPDATE users SET meta_data = '{\"n\": -1}'"  # what only the promoted standby has
 
 
@@ -101,6 +102,7 @@ def _read(world: Replicated, reads: int, occurred: threading.Event, report: Repo
         elif due and answer.get_json()["data"]["meta_data"].get("n", -1) < due[-1]:
             report.stale.append((turn, answer.text, due[-1], with_token))
         written = written[-500:]
+        time.sleep(PAUSE)
 
 
 @contextmanager
