@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from app.core.db.statements import Statement
 
 THRESHOLD = 5  # uses on one connection
-DEFERRAL = 1000  # uses until the next attempt to prepare, after one has failed
 MAX_PREPARED = 200  # statements per connection; each takes about 10 KB in PostgreSQL
 MAX_COUNTED = 1000  # statements whose uses are counted; beyond it, all counts are reset
 NAME_LENGTH = 50  # PostgreSQL cuts names after 63 bytes, and the number must not be cut off
@@ -56,17 +55,12 @@ class PreparedStatements:
         uses = self._uses[statement] = self._uses.get(statement, 0) + 1
         return None if uses < THRESHOLD else (self._prepare(cursor, statement, arguments), None)
 
-    def note_failure(self, statement: Statement) -> None:
-        """Use ``statement`` unprepared for now, because the SQL that prepares it has failed.
-
-        PostgreSQL may have prepared the statement before the error. So the next attempt has another
-        name. It comes after :data:`DEFERRAL` uses, so few unused prepared statements remain.
-        """
-        self._names.pop(statement, None)
-        self._uses[statement] = -DEFERRAL
-
     def _prepare(self, cursor: cursor, statement: Statement, arguments: list[object]) -> str:
-        """SQL that prepares the statement and executes it, in one round trip."""
+        """SQL that prepares the statement and executes it, in one round trip.
+
+        If PostgreSQL cannot prepare the statement, the next use fails too, and its transaction runs
+        again on a new connection (:mod:`app.core.db.retries`).
+        """
         name = statement.name.replace(".", "_").replace("-", "_")[:NAME_LENGTH]
         name = f"{name}_{next(self._numbers)}"
         places = {key: AsIs(f"${place}") for place, key in enumerate(statement.required, 1)}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar, overload
 
-import psycopg2
 from psycopg2.extensions import cursor
 from sqlalchemy import ARRAY, Executable, Select, UpdateBase, text
 from sqlalchemy.dialects import postgresql
@@ -150,14 +149,9 @@ class Statement(Generic[R]):
         prepared = current.prepared if self.prepare else None
         message = prepared.message(current.cursor, self, values) if prepared else None
         text, parameters = message or (self.text, {**self.constants, **values})
-        try:
-            result = current.execute(
-                text, parameters, name=self.name, template=self.text, as_json=self.as_json
-            )
-        except psycopg2.Error:
-            if prepared is not None and parameters is None:  # the SQL that prepares failed
-                prepared.note_failure(self)
-            raise
+        result = current.execute(
+            text, parameters, name=self.name, template=self.text, as_json=self.as_json
+        )
         if self.writes and result.rowcount > 0:
             current.has_written = True
         return result
