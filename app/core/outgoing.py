@@ -28,6 +28,7 @@ from app.core.deadlines import POOLS, TooSlow, limited
 
 USER_AGENT = "controlplane"
 KEPT_HOSTS, KEPT_CONNECTIONS = 100, 5  # hosts in the connection pool, and connections to each
+WEEK = 7 * 86_400  # seconds
 PUBLIC_ONLY = "only public addresses are allowed"
 NOT_PUBLIC = (ip_network("::/96"), ip_network("::ffff:0:0:0/96"), ip_network("fec0::/10"))
 """Networks that requests-hardened does not refuse."""
@@ -180,9 +181,9 @@ def is_public(host: str) -> bool:
 
 
 def retry_after(text: str) -> float:
-    """The seconds of a ``Retry-After`` header (RFC 9110 §10.2.3); 0 for one that is absent or wrong."""
+    """The seconds of a ``Retry-After`` header, at most a week; 0 for one that is absent or wrong."""
     try:
-        return urllib3.Retry().parse_retry_after(text)
+        return urllib3.Retry(retry_after_max=WEEK).parse_retry_after(text)
     except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return 0.0
 
