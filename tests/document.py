@@ -58,6 +58,11 @@ class Operation:
         return says_so or self.permission == "platform:superadmin"
 
     @property
+    def is_stream(self) -> bool:
+        """Whether only the stream process answers it."""
+        return "501" in self.about["responses"]
+
+    @property
     def is_change(self) -> bool:
         return self.method != "get"
 

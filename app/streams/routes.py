@@ -29,7 +29,7 @@ from app.streams.schemas import FeedStreamQuerySchema, FlagStreamQuerySchema, La
 from app.streams.stream import PAGE, FeedStream, FlagStream, Stream, WaitingRead
 
 flags = Blueprint(
-    "flag_events", __name__, url_prefix="/ofrep/v1/events", description="Streams of changes."
+    "flag_streams", __name__, url_prefix="/ofrep/v1/events", description="Streams of changes."
 )
 feed = Blueprint(
     "event_streams", __name__, url_prefix="/v1/events/stream", description="The feed as a stream."
@@ -84,7 +84,7 @@ EVENTS_READ = requires(Permission.EVENTS_READ)
 @flags.response(200, **STREAM)
 @flags.raises(NotFound.of("tenant"), NotStreamProcess, StreamsFull, TooManyStreams)
 @reads_primary
-def stream_flags(query: dict[str, Json], headers: dict[str, Json]) -> Response:
+def get_flag_stream(query: dict[str, Json], headers: dict[str, Json]) -> Response:
     """Stream that a tenant's flags have changed (OFREP).
 
     Each event is a `refetchEvaluation` with the new `etag`; ask for all flags again. The first one
@@ -104,7 +104,7 @@ def stream_flags(query: dict[str, Json], headers: dict[str, Json]) -> Response:
 @feed.response(200, **STREAM)
 @feed.raises(NotFound.of("tenant"), PositionGone, NotStreamProcess, StreamsFull, TooManyStreams)
 @reads_primary
-def stream_events(query: dict[str, Json], headers: dict[str, Json]) -> Response:
+def get_event_stream(query: dict[str, Json], headers: dict[str, Json]) -> Response:
     """Stream the events after a position, oldest first.
 
     The `id` of each is its position, its `data` the event as `GET /v1/events` shows it. A client that

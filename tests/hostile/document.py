@@ -22,7 +22,7 @@ class Operation(document.Operation):
     @property
     def has_own_protocol(self) -> bool:
         """Whether bodies and refusals are those of OFREP."""
-        return self.path.startswith("/ofrep/")
+        return self.path.startswith("/ofrep/v1/evaluate/")
 
     def named(self, place: str) -> dict[str, Mapping[str, Any]]:
         """The schemas of the parameters of a place: ``path``, ``query`` or ``header``."""

@@ -58,7 +58,8 @@ class Client:
         self.last_id, self.retries, self.comments = "", [], 0
         self.has_ended = threading.Event()
         self.events: queue.Queue = queue.Queue()
-        if self.status == 200:
+        is_stream = self.answer.headers["Content-Type"].startswith("text/event-stream")
+        if is_stream:
             threading.Thread(target=self._read, daemon=True).start()
         else:
             self.body = json.loads(self.answer.read())

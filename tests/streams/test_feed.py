@@ -1,0 +1,172 @@
+"""GET /v1/events/stream and GET /v1/events?wait=: no event is missed, and none comes twice."""
+
+import threading
+import time
+
+import pytest
+
+from app.auth.permissions import Permission
+from tests.factories import create_api_key, create_member, create_tenant, platform_token
+
+PATH = "/v1/events/stream"
+
+
+@pytest.fixture
+def token():
+    return create_api_key(None, [Permission.EVENTS_READ])
+
+
+def rename(api, tenant, number):
+    """Make one event, ``tenant.updated``."""
+    path = f"/v1/tenants/{tenant.id}"
+    answer = api.patch(path, token=platform_token(), json={"name": f"Name {number}"})
+    assert answer.status_code == 200, answer.json
+
+
+def names(client, count):
+    return [client.next()[1]["data"]["name"] for _ in range(count)]
+
+
+class TestStream:
+    def test_shows_what_was_and_what_comes_in_one_order(self, api, connect, tenant, token):
+        for number in range(3):
+            rename(api, tenant, number)
+        client = connect(PATH, token)
+        for number in range(3, 6):
+            rename(api, tenant, number)
+
+        assert names(client, 6) == [f"Name {number}" for number in range(6)]
+        assert client.is_quiet()
+
+    def test_shows_each_event_as_the_list_does(self, api, connect, tenant, owner, token):
+        rename(api, tenant, 1)
+        for credential in (owner, token):
+            client = connect(PATH, credential)
+            last_id, event = client.next()
+            client.close()
+
+            assert [event] == api.get("/v1/events", token=credential).json["data"]
+            assert last_id == str(event["position"])
+
+    def test_goes_on_after_the_last_id_or_the_cursor(self, api, connect, tenant, owner):
+        for number in range(4):
+            rename(api, tenant, number)
+        client = connect(PATH, owner)
+        names(client, 2)
+        client.close()
+
+        by_header = connect(PATH, owner, **{"Last-Event-ID": client.last_id})
+        by_cursor = connect(f"{PATH}?cursor={client.last_id}", owner)
+
+        assert names(by_header, 2) == names(by_cursor, 2) == ["Name 2", "Name 3"]
+
+    def test_reads_a_long_backlog_while_events_come(self, api, connect, tenant, token):
+        count = 0
+        stopped = threading.Event()
+
+        def write():
+            nonlocal count
+            while not stopped.is_set():
+                rename(api, tenant, count)
+                count += 1
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        try:
+            time.sleep(1.5)
+            clients = [connect(PATH, token) for _ in range(3)]
+            time.sleep(1)
+        finally:
+            stopped.set()
+            thread.join()
+
+        assert count > 100
+        for client in clients:
+            assert names(client, count) == [f"Name {number}" for number in range(count)]
+
+    def test_selects_types_and_a_tenant(self, api, connect, tenant, token):
+        client = connect(f"{PATH}?types=tenant.*&tenant_id={tenant.id}", token)
+        rename(api, create_tenant(), 1)
+        create = {"name": "k", "permissions": ["flags:read"]}
+        api.post(f"/v1/api-keys?tenant_id={tenant.id}", token=platform_token(), json=create)
+        rename(api, tenant, 2)
+
+        assert names(client, 1) == ["Name 2"]
+        assert client.is_quiet()
+
+    def test_of_a_tenant_hides_positions_actors_and_others(self, api, connect, tenant, owner):
+        client = connect(PATH, owner)
+        rename(api, create_tenant(), 1)
+        rename(api, tenant, 2)
+
+        last_id, event = client.next()
+
+        assert event["data"]["name"] == "Name 2"
+        assert event["actor"] == "platform"
+        assert last_id == event["position"]
+        assert not last_id.isdecimal()
+
+    def test_refuses_what_the_list_refuses(self, connect, owner, token):
+        assert connect(f"{PATH}?cursor=x", token).status == 422
+        assert connect(f"{PATH}?types=x", token).status == 422
+        assert connect(f"{PATH}?tenant_id={create_tenant().id}", owner).status == 404
+        assert connect(PATH).status == 401
+
+    def test_of_a_suspended_tenant_ends(self, api, connect, tenant, owner):
+        client = connect(PATH, owner)
+        path, body = f"/v1/tenants/{tenant.id}/suspend", {"reason": "unpaid"}
+        assert api.post(path, token=platform_token(), json=body).status_code == 200
+
+        assert client.has_ended.wait(3)
+        assert connect(PATH, owner).status == 403
+
+
+class TestWait:
+    def get(self, connect, token, query, results):
+        began = time.monotonic()
+        client = connect(f"/v1/events?{query}", token)
+        results.append((client.body, time.monotonic() - began))
+
+    def read(self, connect, token, query):
+        results = []
+        thread = threading.Thread(target=self.get, args=(connect, token, query, results))
+        thread.start()
+        return thread, results
+
+    def test_waits_for_an_event(self, api, connect, tenant, owner):
+        thread, results = self.read(connect, owner, "wait=10&types=tenant.updated")
+        time.sleep(0.5)
+        rename(api, create_tenant(), 0)
+        time.sleep(0.5)
+        rename(api, tenant, 1)
+        thread.join()
+        [(body, seconds)] = results
+
+        assert [one["data"]["name"] for one in body["data"]] == ["Name 1"]
+        assert 1 < seconds < 3
+
+    def test_ends_with_an_empty_page(self, connect, owner):
+        thread, results = self.read(connect, owner, "wait=1")
+        thread.join()
+        [(body, seconds)] = results
+
+        assert body["data"] == []
+        assert 1 <= seconds < 3
+
+    def test_does_not_wait_where_there_are_events(self, api, connect, tenant, owner):
+        rename(api, tenant, 1)
+        api.sequence()
+        time.sleep(0.3)
+        thread, results = self.read(connect, owner, "wait=10")
+        thread.join()
+        [(body, seconds)] = results
+
+        assert len(body["data"]) == 1
+        assert seconds < 1
+
+    def test_needs_what_the_list_needs(self, connect):
+        user = create_member(create_tenant(), role="viewer")[2]
+
+        assert connect("/v1/events?wait=5").status == 401
+        assert connect("/v1/events?wait=5", user).status == 403
+        assert connect("/v1/events?wait=99", platform_token()).status == 422
