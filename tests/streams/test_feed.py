@@ -52,11 +52,11 @@ class TestStream:
         for number in range(4):
             rename(api, tenant, number)
         client = connect(PATH, owner)
-        names(client, 2)
-        client.close()
+        client.next()
+        second, _ = client.next()
 
-        by_header = connect(PATH, owner, **{"Last-Event-ID": client.last_id})
-        by_cursor = connect(f"{PATH}?cursor={client.last_id}", owner)
+        by_header = connect(PATH, owner, **{"Last-Event-ID": second})
+        by_cursor = connect(f"{PATH}?cursor={second}", owner)
 
         assert names(by_header, 2) == names(by_cursor, 2) == ["Name 2", "Name 3"]
 
