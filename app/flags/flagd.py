@@ -1,26 +1,32 @@
 """The flags of many tenants as one flagd document, for evaluation inside of an application.
 
-The context of an evaluation names the tenant by its id, ``tenant_id``. The values are those of
-OFREP at the moment of the document. It lists the tenants of each plan but one, and of each value of
-an override. A tenant that it does not list has that one plan: new tenants have the default plan.
+The context of an evaluation names the tenant by its id, ``tenant_id``; rules also compare its other
+keys, and ``user``, an object of the user's attributes. The values are those of OFREP at the moment
+of the document. It lists the tenants of each plan but one, of each value of an override, and for
+which a condition of a rule on the tenant holds. A tenant that it does not list has the one plan: new
+tenants have the default plan.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
+
+import orjson
 
 from app.core import json_text
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
 from app.flags.evaluation import IN_FORCE, OVERRIDES
+from app.flags.rules import Facts, to_flagd
 from app.plans.flag_types import fits
 from app.plans.following import default_plan
 from app.plans.models import Flag
 from app.plans.preset_files import LIST_ALL
+from app.plans.rule_conditions import Condition, comparisons, compiled
 
 SCHEMA = "https://flagd.dev/schema/v0/flags.json"
 MAX_LISTED = 20_000
@@ -30,8 +36,8 @@ TENANT = {"var": "tenant_id"}
 class FlagdDocumentTooLarge(Conflict):
     code = "flagd_document_too_large"
     detail = (
-        f"The document would list more than {MAX_LISTED} tenants or overrides. Narrow it by"
-        " ?plan= or ?tenant_id=."
+        f"The document would have more than {MAX_LISTED} entries in its lists of tenants. Narrow it"
+        " by ?plan= or ?tenant_id=."
     )
 
 
@@ -45,9 +51,11 @@ FIND_PLAN = Statement(
 LIST_TENANTS = Statement(
     "flags.list_tenants_by_plan",
     f"""
-    SELECT plan.tenant_id, plan.plan_name, plan.is_active FROM plans_in_force plan
-    WHERE {CHOSEN} AND (plan.plan_name <> :usual OR NOT plan.is_active)
-    ORDER BY plan.tenant_id LIMIT :limit
+    SELECT plan.tenant_id, plan.plan_name, plan.is_active,
+        CASE WHEN plan.plan_name = ANY (:compared) THEN plan.facts END AS facts
+    FROM plans_in_force plan WHERE {CHOSEN} AND (
+        plan.plan_name <> :usual OR NOT plan.is_active OR plan.plan_name = ANY (:compared)
+    ) ORDER BY plan.tenant_id LIMIT :limit
     """,  # noqa: S608
 )
 LIST_OVERRIDES = Statement(
@@ -79,54 +87,130 @@ def document(*, plan: str | None = None, tenant_id: UUID | None = None) -> dict[
         if usual is None:
             raise NotFound.of("tenant")
     chosen = {"plan": plan, "tenant_id": tenant_id, "limit": MAX_LISTED + 1}
-    tenants = LIST_TENANTS.all(usual=usual, **chosen)
+    compared = [
+        name for name, flags in presets.items() if any(map(_compares_tenant, flags.values()))
+    ]
+    tenants = LIST_TENANTS.all(usual=usual, compared=compared, **chosen)
     overrides = LIST_OVERRIDES.all(**chosen)
     if max(len(tenants), len(overrides)) > MAX_LISTED:
         raise FlagdDocumentTooLarge
-    listed: dict[str, list[str]] = defaultdict(list)
-    for tenant in tenants:
-        if tenant.plan_name != usual:
-            listed[tenant.plan_name].append(str(tenant.tenant_id))
-    refs = {name: {"$ref": f"plan-{number}"} for number, name in enumerate(listed, start=1)}
-    given: dict[str, list[Any]] = defaultdict(list)
-    for override in overrides:
-        flag = presets[override.plan_name].get(override.flag_key)
-        if flag is not None and fits(flag["flag_type"], override.flag_value):
-            given[override.flag_key].append(override)
-    flags = {
-        key: _flag(
-            {name: presets.get(name, {}).get(key) for name in (usual, *refs)}, refs, given[key]
-        )
-        for key in dict.fromkeys(key for name in (usual, *refs) for key in presets.get(name, ()))
-    }
-    return {
-        "$schema": SCHEMA,
-        "$evaluators": {refs[name]["$ref"]: _is_one_of(ids) for name, ids in listed.items()},
-        # A flag whose values are all null has no variants; the application's default applies.
-        "flags": {key: flag for key, flag in flags.items() if flag["variants"]},
-    }
+    return _Export(usual, presets, tenants, overrides).document()
 
 
-def _flag(
-    by_plan: Mapping[str, Flag | None], refs: Mapping[str, Any], overrides: Iterable[Any]
-) -> dict[str, Any]:
-    """One flag. ``by_plan`` has the usual plan first; ``refs`` has the condition of each other."""
-    variants = Variants()
-    plans_with: dict[str | None, list[str]] = defaultdict(list)
-    for plan_name, flag in by_plan.items():
-        plans_with[variants.name(flag and flag["default_value"])].append(plan_name)
-    (chosen, _), *others = plans_with.items()
-    targeting: Any = chosen
-    for value, names in others:
-        targeting = {"if": [{"or": [refs[name] for name in names]}, value, targeting]}
-    tenants_with: dict[str | None, list[str]] = defaultdict(list)
-    for override in overrides:
-        tenants_with[variants.name(override.flag_value)].append(str(override.tenant_id))
-    for value, tenant_ids in tenants_with.items():
-        targeting = {"if": [_is_one_of(tenant_ids), value, targeting]}
-    decided = {"targeting": targeting} if isinstance(targeting, dict) else {}
-    default = None if decided else targeting
-    return {"state": "ENABLED", "variants": variants.values, "defaultVariant": default, **decided}
+def _compares_tenant(flag: Flag) -> bool:
+    """Whether a rule of the flag has a condition on the tenant."""
+    conditions = (rule.get("when", {}) for rule in flag.get("rules", ()))
+    return any(_is_on_tenant(one) for each in conditions for one, _ in comparisons(each))
+
+
+def _is_on_tenant(comparison: Condition) -> bool:
+    return str(comparison["attribute"]).startswith("tenant.")
+
+
+class _Export:
+    """One document. Its ``entries`` are those of lists of tenants."""
+
+    def __init__(
+        self,
+        usual: str,
+        presets: Mapping[str, Mapping[str, Flag]],
+        tenants: Sequence[Any],
+        overrides: Sequence[Any],
+    ) -> None:
+        self.presets = presets
+        self.entries = 0
+        self.facts: dict[str, dict[str, Facts]] = defaultdict(dict)  # of active tenants, by plan
+        plans: dict[str, list[str]] = defaultdict(list)
+        suspended = [str(tenant.tenant_id) for tenant in tenants if not tenant.is_active]
+        for tenant in tenants:
+            if tenant.plan_name != usual:
+                plans[tenant.plan_name].append(str(tenant.tenant_id))
+            if tenant.is_active and tenant.facts is not None:
+                known = Facts(tenant.tenant_id, tenant.facts, {})
+                self.facts[tenant.plan_name][str(tenant.tenant_id)] = known
+        self.plans = [usual, *plans]
+        self.refs = {name: f"plan-{number}" for number, name in enumerate(plans, start=1)}
+        self.evaluators = {self.refs[name]: self._is_one_of(ids) for name, ids in plans.items()}
+        if suspended:
+            self.evaluators["suspended"] = self._is_one_of(suspended)
+        self.overrides: dict[str, list[Any]] = defaultdict(list)
+        for override in overrides:
+            flag = presets[override.plan_name].get(override.flag_key)
+            if flag is not None and fits(flag["flag_type"], override.flag_value):
+                self.overrides[override.flag_key].append(override)
+
+    def document(self) -> dict[str, Json]:
+        """The document. Flags without a value but null are left out."""
+        keys = dict.fromkeys(key for name in self.plans for key in self.presets.get(name, ()))
+        flags = {key: self._flag(key) for key in keys}
+        return {
+            "$schema": SCHEMA,
+            "$evaluators": self.evaluators,
+            "flags": {key: flag for key, flag in flags.items() if flag["variants"]},
+        }
+
+    def _flag(self, key: str) -> dict[str, Any]:
+        variants = Variants()
+        plans: dict[bytes, list[str]] = defaultdict(list)  # targeting -> plans, the usual one first
+        for name in self.plans:
+            flag = self.presets.get(name, {}).get(key)
+            targeting = self._of_plan(flag, name, variants) if flag else None
+            plans[json_text.dumps(targeting)].append(name)
+        (first, _), *others = plans.items()
+        targeting = orjson.loads(first)
+        for text, names in others:
+            refs = [{"$ref": self.refs[name]} for name in names]
+            targeting = {"if": [{"or": refs}, orjson.loads(text), targeting]}
+        tenants: dict[str | None, list[str]] = defaultdict(list)
+        for override in self.overrides[key]:
+            tenants[variants.name(override.flag_value)].append(str(override.tenant_id))
+        for value, tenant_ids in tenants.items():
+            targeting = {"if": [self._is_one_of(tenant_ids), value, targeting]}
+        decided = {"targeting": targeting} if isinstance(targeting, dict) else {}
+        default = None if decided else targeting
+        return {
+            "state": "ENABLED",
+            "variants": variants.values,
+            "defaultVariant": default,
+            **decided,
+        }
+
+    def _of_plan(self, flag: Flag, plan_name: str, variants: Variants) -> Any:
+        """What gives the value of a plan's flag to tenants without an override."""
+        usual = variants.name(flag["default_value"])
+        targeting: Any = usual
+        for rule in reversed(flag.get("rules", ())):
+            if "when" in rule:
+                rule = {**rule, "when": self._listed(rule["when"], self.facts[plan_name])}
+            condition = to_flagd(rule, flag["flag_key"])
+            targeting = {"if": [condition, variants.name(rule["value"]), targeting]}
+        if isinstance(targeting, dict) and "suspended" in self.evaluators:
+            targeting = {"if": [{"$ref": "suspended"}, usual, targeting]}
+        return targeting
+
+    def _listed(self, condition: Condition, tenants: Mapping[str, Facts]) -> Condition:
+        """The condition with lists of tenants in place of comparisons of their attributes."""
+        if all(_is_on_tenant(one) for one, _ in comparisons(condition)):
+            test = compiled(condition)
+            ids = [one for one, facts in tenants.items() if test(facts)]
+            self._count(ids)
+            return {"attribute": "context.tenant_id", "op": "in", "value": ids}
+        if "not" in condition:
+            return {"not": self._listed(condition["not"], tenants)}
+        return {
+            name: [self._listed(one, tenants) for one in each]
+            for name, each in condition.items()
+            if name in ("all", "any")
+        } or condition
+
+    def _is_one_of(self, tenant_ids: list[str]) -> dict[str, Json]:
+        self._count(tenant_ids)
+        return {"in": [TENANT, tenant_ids]}
+
+    def _count(self, tenant_ids: list[str]) -> None:
+        self.entries += len(tenant_ids)
+        if self.entries > MAX_LISTED:
+            raise FlagdDocumentTooLarge
 
 
 class Variants:
@@ -142,7 +226,3 @@ class Variants:
         name = self._names.setdefault(json_text.dumps_text(value), f"value-{len(self._names) + 1}")
         self.values[name] = value
         return name
-
-
-def _is_one_of(tenant_ids: list[str]) -> dict[str, Json]:
-    return {"in": [TENANT, tenant_ids]}

@@ -5,7 +5,7 @@ Buckets are those of flagd's ``fractional``, so that :func:`to_flagd` evaluates 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC
 from typing import Any
 from uuid import UUID
@@ -105,19 +105,13 @@ def salt_of(rule: Rule, flag_key: str) -> str:
     return str(rule["rollout"].get("salt", flag_key))
 
 
-def to_flagd(rules: Sequence[Rule], flag_key: str) -> tuple[dict[str, Json], Targeting]:
-    """The rules as flagd's variants and targeting; null where no rule matches.
+def to_flagd(rule: Rule, flag_key: str) -> Targeting:
+    """The condition of a valid rule as flagd's targeting.
 
-    The context has ``tenant_id``, and ``tenant`` and ``user``, objects of the attributes.
-    Times are compared as text, so they have to be written like ``2026-01-31T12:00:00Z``.
+    The context has ``tenant_id``, and ``tenant`` and ``user``, objects of the attributes. Times are
+    compared as text, so they have to be written like ``2026-01-31T12:00:00Z``.
     """
-    variants: dict[str, Json] = {}
-    steps: list[Json] = []
-    for rule in rules:
-        name = f"rule:{rule['name']}"
-        variants[name] = rule["value"]
-        steps += [_all(list(_of_rule(rule, flag_key))), name]
-    return variants, {"if": [*steps, None]}
+    return _all(list(_of_rule(rule, flag_key)))
 
 
 def _of_rule(rule: Rule, flag_key: str) -> Iterator[Targeting]:
@@ -141,12 +135,14 @@ def _logic(condition: Condition) -> Targeting:
     have, value = _var(condition["attribute"]), condition["value"]
     is_text, is_number = {"starts_with": [have, ""]}, {"===": [{"+": [have]}, have]}
     match condition["op"]:
-        case Op.EQ | Op.NE as op:
-            return {"===" if op == Op.EQ else "!==": [have, value]}
-        case Op.IN:
-            return {"in": [have, value]}
-        case Op.NOT_IN:
-            return {"!": [{"in": [have, value]}]}
+        case Op.EQ:
+            return _equals(have, value)
+        case Op.NE:
+            return {"!": [_equals(have, value)]}
+        case Op.IN | Op.NOT_IN as op:
+            plain = {"in": [have, [one for one in value if one not in (0, 1)]]}
+            found = {"or": [plain, *(_equals(have, one) for one in value if one in (0, 1))]}
+            return found if op == Op.IN else {"!": [found]}
         case Op.EXISTS:
             return {"!==" if value else "===": [have, None]}
         case Op.PREFIX:
@@ -160,7 +156,19 @@ def _logic(condition: Condition) -> Targeting:
             text = moment_of(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             return _all([is_text, {"<" if op == Op.BEFORE else ">": [have, text]}])
     sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[condition["op"]]
-    return _all([is_number, {sign: [have, value]}])
+    return _all([is_number, _is_no_boolean(have), {sign: [have, value]}])
+
+
+def _equals(have: Targeting, value: Json) -> Targeting:
+    """Equality; for Python's evaluator true is 1, and false is 0."""
+    strict = {"===": [have, value]}
+    if isinstance(value, bool):
+        return {"and": [strict, {"!": [_is_no_boolean(have)]}]}
+    return {"and": [strict, _is_no_boolean(have)]} if value in (0, 1) else strict
+
+
+def _is_no_boolean(have: Targeting) -> Targeting:
+    return {"!": [{"in": [{"cat": [have]}, ["true", "false", "True", "False"]]}]}
 
 
 def _all(each: list[Targeting]) -> Targeting:

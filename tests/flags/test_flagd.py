@@ -1,6 +1,7 @@
 """The flagd document: evaluated inside of an application, it gives what OFREP answers."""
 
 import json
+from collections import Counter
 from contextlib import suppress
 from random import Random
 from uuid import uuid4
@@ -10,12 +11,14 @@ from openfeature.contrib.tools.flagd.core import FlagdCore
 from openfeature.evaluation_context import EvaluationContext
 from openfeature.exception import FlagNotFoundError, TypeMismatchError
 
-from app.auth.permissions import Permission
+from app.auth.permissions import Permission, Role
 from app.flags import flagd
+from app.plans.rule_conditions import Op
 from tests import database
 from tests.factories import (
     create_api_key,
     create_limits,
+    create_member,
     create_override,
     create_preset,
     create_tenant,
@@ -200,7 +203,7 @@ class TestAnswer:
 
 
 class TestEquality:
-    """2,000 random tenants, each with all of its flags."""
+    """2,000 random tenants, each with all of its flags and a random context."""
 
     TENANTS = 2_000
     PLANS = ("free", "growth", "scale", "gone")
@@ -210,23 +213,35 @@ class TestEquality:
         return Random(39)
 
     @pytest.fixture
-    def tenants(self, app, random):
-        """Tenants with overrides of each kind, of which some are suspended."""
+    def presets(self, app, random):
         shared = {"beta": False, "theme": "plain", "depth": 1, "rate": 0.5, "layout": {"a": [1]}}
-        presets = {
-            "free": create_limits("free", limit_flag("calls", 10), *flags_of(**shared)),
-            "growth": create_limits(
-                "growth",
+        plans = {
+            "free": [limit_flag("calls", 10), *flags_of(**shared)],
+            "growth": [
                 limit_flag("calls", 100),
                 *flags_of(**{**shared, "beta": True, "depth": "deep", "layout": None}),
-            ),
-            "scale": create_limits("scale", limit_flag("calls", -1), *flags_of(beta=True, own=[1])),
+            ],
+            "scale": [limit_flag("calls", -1), *flags_of(beta=True, own=[1])],
         }
-        return [self.make(random, presets) for _ in range(self.TENANTS)]
+        for flag in (flag for flags in plans.values() for flag in flags):
+            if flag["flag_type"] != "limit":
+                flag["rules"] = [random_rule(random, flag, n) for n in range(random.randint(0, 4))]
+        return {name: create_limits(name, *flags) for name, flags in plans.items()}
 
     def make(self, random, presets):
+        """A tenant, its context, and the user of it."""
         plan = random.choice(self.PLANS)
-        tenant = create_tenant(plan_name=plan, is_active=random.random() < 0.9)
+        tenant = create_tenant(
+            plan_name=plan,
+            is_active=random.random() < 0.9,
+            mailing_state=random.choice(TEXTS),
+            meta_data={"tier": random.choice(VALUES)},
+        )
+        database.execute(
+            "UPDATE tenants SET created_at = now() - make_interval(days => :days) WHERE id = :id",
+            days=random.randint(0, 9),
+            id=tenant.id,
+        )
         values = [True, False, "dark", 7, 7.5, None, {"b": 1}, [2], -1]
         for name, preset in presets.items():
             for flag in preset.flags:
@@ -248,22 +263,95 @@ class TestEquality:
                 plan=plan,
                 next=random.choice(self.PLANS),
             )
-        return tenant
+        context = {key: random.choice(VALUES) for key in ("version", "n") if random.random() < 0.8}
+        context["seen"] = random.choice(TIMES)
+        user = {}
+        if random.random() < 0.5:
+            user = {"role": random.choice(list(Role)), "meta_data": {"desk": random.choice(VALUES)}}
+            email = f"p{tenant.slug}@{random.choice(TEXTS)}.example"
+            known, *_ = create_member(
+                tenant, user["role"], email=email, meta_data=user["meta_data"]
+            )
+            user["email_domain"] = email.partition("@")[2]
+            context["targetingKey"] = random.choice([str(known.id), known.idp_user_id, email])
+        elif random.random() < 0.5:
+            context["targetingKey"] = f"nobody-{random.random()}"
+        return tenant, context, user
 
-    def test_with_the_answers_of_ofrep(self, api, read, tenants):
+    def test_with_the_answers_of_ofrep(self, api, read, random, presets):
+        tenants = [self.make(random, presets) for _ in range(self.TENANTS)]
         core, token = read(), platform_token()
         keys = ("beta", "theme", "depth", "rate", "layout", "calls", "own", "none")
-        wrong = []
+        wrong, reasons = [], Counter()
 
-        for tenant in tenants:
-            body = {"context": {"tenant_id": str(tenant.id)}}
+        for tenant, context, user in tenants:
+            body = {"context": {"tenant_id": str(tenant.id), **context}}
             answers = api.post("/ofrep/v1/evaluate/flags", token=token, json=body).json["flags"]
             expected = {one["key"]: one.get("value", ABSENT) for one in answers}
-            found = {key: value(core, key, tenant.id) for key in keys}
-            if found != {key: expected.get(key, ABSENT) for key in keys}:
-                wrong.append((tenant.plan_name, tenant.is_active, found, expected))
+            reasons.update(one["reason"] for one in answers)
+            for key in keys:
+                found = value(core, key, tenant.id, user=user, **context)
+                if found != expected.get(key, ABSENT):
+                    wrong.append((tenant.plan_name, key, context, user, found, expected.get(key)))
 
         assert wrong == []
+        assert min(reasons[one] for one in ("STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED")) > 99
+
+
+TEXTS = ["eu", "us", "1.2", "v1.10.0", "2026-01-31T12:00:00Z", "", "7", "true"]
+VALUES = [*TEXTS, 0, 1, 7, 7.5, True, False, None, [1], {"a": 1}]
+TIMES = ["2026-01-31T10:59:59Z", "2026-01-31T11:00:01Z", None, 7, True]
+ATTRIBUTES = [
+    *("tenant.plan", "tenant.region", "tenant.slug", "user.role", "user.email_domain"),
+    *("tenant.meta_data.tier", "user.meta_data.desk", "context.version", "context.n"),
+]
+
+
+def random_rule(random, flag, number):
+    default = flag["default_value"]
+    given = {bool: not default, str: "ruled", int: 40, float: 4.5}.get(
+        type(default), {"rule": number}
+    )
+    rule = {"name": f"rule-{number}", "value": given}
+    if random.random() < 0.7:
+        rule["when"] = random_condition(random)
+    if "when" not in rule or random.random() < 0.4:
+        by = random.choice(["tenant", "user"])
+        rule["rollout"] = {"percent": random.choice([12.5, 33.333, 60]), "by": by}
+        if random.random() < 0.3:
+            rule["rollout"]["salt"] = "sälz"
+    return rule
+
+
+def random_condition(random, depth=0):
+    kind = random.random()
+    if depth < 2 and kind < 0.3:
+        parts = [random_condition(random, depth + 1) for _ in range(random.randint(1, 3))]
+        return {random.choice(["all", "any"]): parts}
+    if depth < 2 and kind < 0.4:
+        return {"not": random_condition(random, depth + 1)}
+    op = random.choice(list(Op))
+    if op in (Op.LT, Op.LE, Op.GT, Op.GE):
+        attributes = ["tenant.age_days", "tenant.meta_data.tier", "context.n"]
+        return {
+            "attribute": random.choice(attributes),
+            "op": str(op),
+            "value": random.choice([1, 5]),
+        }
+    if op in (Op.BEFORE, Op.AFTER):
+        attribute = random.choice(["tenant.meta_data.tier", "context.seen"])
+        return {"attribute": attribute, "op": str(op), "value": "2026-01-31T13:00:00+02:00"}
+    scalars = [one for one in VALUES if isinstance(one, str | int | float)]
+    texts = [one for one in TEXTS if one]
+    values = {
+        **dict.fromkeys((Op.SEMVER_GT, Op.SEMVER_LT), "1.3.0"),
+        **dict.fromkeys((Op.PREFIX, Op.SUFFIX), random.choice(texts)[:1]),
+        Op.IN: [*random.sample(scalars, 4), "admin", "growth"],
+        Op.NOT_IN: [*random.sample(scalars, 4), "admin", "growth"],
+        **dict.fromkeys((Op.EQ, Op.NE), random.choice([*scalars, "admin", "growth"])),
+        Op.EXISTS: random.random() < 0.5,
+    }
+    return {"attribute": random.choice(ATTRIBUTES), "op": str(op), "value": values[op]}
 
 
 def flags_of(**defaults):
