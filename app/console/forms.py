@@ -36,7 +36,7 @@ class Form:
     title: str  # {} is the place of the name
     fields: Sequence[Field] = ()
     row: str = ""
-    name: Callable[[], str] | None = None  # of what the form is about, where it is shown
+    name: Callable[[Json], str] | None = None  # of the row, where it is shown
     values: Values = field(default_factory=dict)  # they take precedence over those of the row
     version: str = ""  # the ETag of what is shown
     submit: str = ""  # by default Save, or without fields the title's first word
@@ -126,7 +126,7 @@ class Form:
     def page(self, status: int = 200) -> Shown:
         self._show_row()
         if self.name:
-            self.title = self.title.replace("{}", self.name())
+            self.title = self.title.replace("{}", self.name(self.values))
         if request.method != "POST":
             self.before |= inputs_of((*self.fields, *self.undone_by), self.values)
             self.expected = self._confirmation()

@@ -42,7 +42,7 @@ class BooleanField(Field):
 
 
 def metadata_form(
-    tenant_id: UUID, entity_type: str, found: Answer, name: Callable[[], str]
+    tenant_id: UUID, entity_type: str, found: Answer, name: Callable[[Json], str]
 ) -> Form:
     """The form of the metadata of a row, with an input for each custom field in their order."""
     schema = api.get(PATH, tenant_id=tenant_id, entity_type=entity_type).data

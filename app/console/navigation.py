@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flask import g, request, url_for
@@ -20,7 +21,8 @@ class Link:
     count: int | None = None  # of what the page lists
 
 
-# Endpoint, label, permission. They are the platform's pages, and show rows of every tenant.
+Pages = tuple[tuple[str, str, Permission], ...]  # endpoint, label, permission
+# They are the platform's pages, and show rows of every tenant.
 PLATFORM = (
     ("search", "Home", Permission.TENANTS_READ),
     ("list_tenants", "Tenants", Permission.SUPERADMIN),
@@ -83,33 +85,6 @@ TENANT_ACTIONS = (
     ("create_connection", "New SCIM connection", Permission.SCIM_WRITE),
     ("suspend_tenant", "Suspend the tenant", Permission.SUPERADMIN),
 )
-# A part of the name of a page -> the list it belongs to; the first part that fits counts.
-PARTS = {
-    "billing": "show_billing",
-    "price": "show_billing",
-    "suspend_tenants": "list_tenants",
-    "assign_plan": "show_tenant",
-    "withdraw_plan": "show_tenant",
-    "member": "list_members",
-    "user": "list_users",
-    "connection": "list_connections",
-    "delivery": "list_endpoints",
-    "endpoint": "list_endpoints",
-    "test_event": "list_endpoints",
-    "plan": "list_plans",
-    "override": "list_flags",
-    "flag": "list_flags",
-    "subscription": "list_subscriptions",
-    "field": "list_fields",
-    "api_key": "list_api_keys",
-    "webhook": "list_webhooks",
-    "waiting": "list_webhooks",
-    "event": "list_endpoints",
-    "suppression": "list_suppressions",
-    "import": "list_imports",
-    "work": "search",
-    "tenant": "show_tenant",
-}
 
 
 def navigation() -> list[Link]:
@@ -117,32 +92,13 @@ def navigation() -> list[Link]:
     principal = g.session.principal
     if principal is None:
         return []
-    if principal.is_platform:
-        current = _current()
-        is_of_tenant = "tenant_id" in (request.view_args or {})
-        current = "list_tenants" if is_of_tenant else current
-        return [
-            Link(label, url_for(f"console.{name}"), name == current)
-            for name, label, permission in PLATFORM
-            if g.session.can(permission)
-        ]
-    return tenant_tabs(principal.tenant_id)
+    return _links(PLATFORM) if principal.is_platform else tenant_tabs(principal.tenant_id)
 
 
 def tenant_tabs(tenant_id: object) -> list[Link]:
     """The pages of a tenant, with how much each has."""
-    current = _current()
     counts = api.get_once(f"/v1/tenants/{tenant_id}/counts").data
-    return [
-        Link(
-            label,
-            url_for(f"console.{name}", tenant_id=tenant_id),
-            name == current,
-            counts.get(COUNTS.get(name)),
-        )
-        for name, label, permission in TENANT
-        if g.session.can(permission)
-    ]
+    return _links(TENANT, {name: counts[count] for name, count in COUNTS.items()}, tenant_id)
 
 
 def actions() -> list[Link]:
@@ -159,10 +115,19 @@ def actions() -> list[Link]:
     return found
 
 
-def _current() -> str:
-    """The endpoint of the menu's entry that this page belongs to."""
-    name = (request.endpoint or "").partition(".")[2]
-    known = {each for each, _, _ in (*PLATFORM, *TENANT)}
-    if name in known:
-        return name
-    return next((page for part, page in PARTS.items() if part in name), name)
+def _links(
+    pages: Pages, counts: Mapping[str, int | None] | None = None, tenant_id: object = None
+) -> list[Link]:
+    """The pages that the person may see. The current one has the longest part of the address."""
+    urls = {
+        name: url_for(f"console.{name}", tenant_id=tenant_id)
+        for name, _, permission in pages
+        if g.session.can(permission)
+    }
+    above = [url for url in urls.values() if f"{request.path}/".startswith(f"{url}/")]
+    current, counts = max(above, key=len, default=""), counts or {}
+    return [
+        Link(label, urls[name], urls[name] == current, counts.get(name))
+        for name, label, _ in pages
+        if name in urls
+    ]

@@ -177,8 +177,10 @@ def differences(event: Json) -> list[tuple[str, Json, Json]]:
     return [(name, before.get(name), after.get(name)) for name in names]
 
 
-def who(event: Json) -> str:
-    """Who made a change: a name, or the actor's id in words."""
+def who(event: Json, you: str = "") -> str:
+    """Who made a change: a name, or the actor's id in words; ``you`` is the reader's id."""
+    if event["actor"] == you:
+        return "You"
     kind, _, name = event["actor"].partition(":")
     if event.get("actor_name"):
         return str(event["actor_name"])
@@ -188,7 +190,7 @@ def who(event: Json) -> str:
     return f"{name} ({kinds[kind]})" if kind in kinds else str(event["actor"])
 
 
-def sentence(event: Json, *, with_actor: bool = True) -> Markup:
+def sentence(event: Json, *, with_actor: bool = True, you: str = "") -> Markup:
     """What an audit event says, such as ``Ada raised api-calls to 2,000,000 until 7 Dec 2026``."""
     before, after = event["before"], event["after"]
     name = str(event.get("target_name") or "")
@@ -199,7 +201,7 @@ def sentence(event: Json, *, with_actor: bool = True) -> Markup:
     said = _special(event["action"], name, before, after) or _general(event, name)
     is_told = event["target_type"] == "limit" or event["action"] == "trial.ending"  # nobody did it
     has_actor = with_actor and not is_told
-    return Markup("{} {}").format(who(event), said) if has_actor else Markup("{}").format(said)
+    return Markup("{} {}").format(who(event, you), said) if has_actor else Markup("{}").format(said)
 
 
 def _special(

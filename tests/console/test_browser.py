@@ -242,7 +242,7 @@ class TestKeyboard:
         labels = offered.all_inner_texts()
         box.fill("gra fl")
         page.keyboard.press("Enter")
-        page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/grant")
+        page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/flags/overrides/new")
         page.select_option("[name=key]", "theme")
         page.click("main button.main")
         page.wait_for_url(f"**/console/tenants/{world['tenant_id']}/flags/theme/override")
@@ -478,6 +478,7 @@ class TestScripts:
         page.wait_for_selector("text=Waits for attempt 1, replayed once")
         database.execute("UPDATE webhook_events SET status = 'failed', attempts = 1, detail = 'No'")
         page.wait_for_selector("text=Failed after 1 attempt, replayed once")
+        expect(page.locator("#notice .warning")).to_have_text("The event failed again. No")
 
         browser.open(f"{page_of}/{world['endpoint_id']}")
         page.click("text=Deliver all that wait or failed now")
@@ -486,6 +487,7 @@ class TestScripts:
             "UPDATE webhook_deliveries SET status = 'succeeded', next_attempt_at = NULL"
         )
         page.wait_for_selector("#rows .badge >> text=succeeded")
+        expect(page.locator("#notice .notice")).to_have_text("The deliveries were made.")
         expect(page.locator("#follow")).to_be_empty()
 
     def test_the_progress_of_an_import_moves(self, visit, world):
@@ -500,6 +502,8 @@ class TestScripts:
         database.execute("UPDATE imports SET state = 'completed', finished_at = now()")
 
         page.wait_for_selector("#import .badge >> text=completed")
+        warning = page.locator("#notice .warning")
+        expect(warning).to_have_text("1 of 4 lines failed. They are listed below.")
         expect(page.locator("#follow")).to_be_empty()
 
     def test_another_site_cannot_frame_the_console(self, chromium, base_url):
@@ -653,11 +657,11 @@ class TestOperator:
         page.click("text=Extend 7 days")
         assert "ends in 9 days" in page.inner_text("main")
         said = " ".join(page.inner_text(".timeline li >> nth=0").split())
-        assert said.startswith(f"{PLATFORM_SUBJECT} (platform) changed the assigned plan until")
+        assert said.startswith("You changed the assigned plan until")
 
         browser.open("/console")
         page.wait_for_selector("#work .numbers")
-        assert "trials that end" not in page.inner_text("#work")
+        assert "Trials that end" not in page.inner_text("#work")
 
 
 class TestBilling:

@@ -938,8 +938,10 @@ class TestAudit:
             assert f'href="{audit}?target_id={user.id}"' in several
         assert "Nothing has this name." in none
 
-    def test_offers_the_actions_and_types_that_there_are(self, signed_in):
-        text = signed_in().get("/console/audit").text
+    def test_offers_the_actions_and_types_that_there_are(self, browser, tenant):
+        browser.send(f"/console/tenants/{tenant.id}/edit", name="Other", slug="acme")
+
+        text = browser.get("/console/audit").text
 
         assert '<option value="tenant.plan_assigned">' in text
         assert '<option value="plan_preset">plan preset</option>' in text
@@ -990,7 +992,7 @@ class TestStart:
         browser = signed_in()
 
         (link,) = re.findall(
-            r'href="([^"]*)"><span class="figure">1</span> past-due subscriptions',
+            r'href="([^"]*)"><span class="figure">1</span> Past-due subscriptions',
             browser.get("/console/work").text,
         )
         listed = browser.get(html.unescape(link)).text
@@ -1042,6 +1044,16 @@ class TestImports:
         assert re.findall(r'class="right number">(\d)</td>', faults) == ["3", "4"]
         assert "valid email address" in faults
         assert "<script>alert" not in page
+
+    def test_only_checks_a_file(self, browser):
+        file = (BytesIO(as_file(tenant_line(), user_line("bo", email=ATTACK))), "people.jsonl")
+
+        text = browser.send("/console/imports/new", file=file, form_preview="1").text
+
+        assert "1 of 2 lines have faults." in text
+        assert "valid email address" in text
+        assert "<script>alert" not in text
+        assert database.query("SELECT id FROM tenants UNION ALL SELECT id FROM imports") == []
 
     @pytest.mark.parametrize("content", [None, b""])
     def test_needs_a_file(self, browser, content):
@@ -1225,6 +1237,35 @@ class TestBilling:
 
         assert "Record a cancellation" in browser.get(page).text
         assert browser.send(f"{page}/cancel", form_confirmation=tenant.slug).status_code == 303
+
+
+class TestShortWays:
+    def test_lead_from_a_name_to_the_form_of_the_tenant(self, browser):
+        tenant = finding.create_tenant(name="Acme", slug="acme")
+        create_limits("free", limit_flag("calls"))
+        path = "/console/tenants/choose/grant_flag"
+
+        unknown = browser.get(f"{path}?tenant_id=Nobody")
+        chosen = browser.get(f"{path}?tenant_id=acme").location
+        flag = browser.get(f"{chosen}?key=calls").location
+
+        assert unknown.status_code == 422
+        assert "No tenant has this name." in unknown.text
+        assert flag == f"/console/tenants/{tenant.id}/flags/calls/override"
+        assert browser.get("/console/tenants/choose/delete_tenant").status_code == 404
+
+    def test_add_a_member_by_the_address(self, signed_in):
+        tenant = finding.create_tenant()
+        other = finding.create_user(finding.create_tenant(), email="ada@example.com")
+        user = finding.create_user(tenant, email="ada@example.com")
+        browser = signed_in()
+        values = {"user_id": "ada@example.com", "role": "viewer"}
+
+        sent = browser.send(f"/console/tenants/{tenant.id}/members/new", **values)
+
+        assert sent.status_code == 303
+        assert database.query("SELECT user_id FROM memberships") == [(user.id,)]
+        assert other.id != user.id
 
 
 class TestApiKeys:

@@ -138,3 +138,16 @@ def test_every_action_has_a_sentence():
         assert len(str(words.sentence(change)).split()) > 2 or action == "console.link_created", (
             action
         )
+
+
+def test_permissions_are_said_by_what_they_allow():
+    names = ["api_keys:read", "users:read", "users:write", "platform:superadmin"]
+
+    assert words.permissions(names) == [("Read", "API keys, Users"), ("Write", "Users, Platform")]
+
+
+def test_the_reader_is_you():
+    event = {"actor": "platform:ops", "actor_name": None}
+
+    assert words.who(event, "platform:ops") == "You"
+    assert words.who(event, "platform:other") == "ops (platform)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from operator import itemgetter
 from uuid import UUID
 
 from flask import redirect, request, url_for
@@ -43,6 +43,7 @@ CHANGEABLE = (
     Field("is_required", "A value is required", "boolean"),
     Field("is_searchable", "Users and tenants can be found by it", "boolean"),
 )
+LABEL = itemgetter("label")
 DEFINITION = (
     Field(
         "entity_type", "Applies to", help="user, tenant, or a type of your own.", is_required=True
@@ -87,8 +88,7 @@ def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    name = partial(_name, field_id)
-    form = Form("Edit the custom field {}", CHANGEABLE, row=f"{PATH}/{field_id}", name=name)
+    form = Form("Edit the custom field {}", CHANGEABLE, row=f"{PATH}/{field_id}", name=LABEL)
     return form.send("PATCH", done="The custom field was changed.", changed_only=True)
 
 
@@ -97,7 +97,7 @@ def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
         "Archive the custom field {}",
         row=f"{PATH}/{field_id}",
-        name=partial(_name, field_id),
+        name=LABEL,
         intro="Its values are not checked or searched any more. They remain stored.",
         is_dangerous=True,
     )
@@ -109,7 +109,7 @@ def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
         "Restore the custom field {}",
         row=f"{PATH}/{field_id}",
-        name=partial(_name, field_id),
+        name=LABEL,
         intro="New values are checked again. Where the field is searchable, its index is built.",
     )
     done = "The custom field is active again."
@@ -122,7 +122,7 @@ def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
     form = Form(
         "Delete the custom field {}",
         row=path,
-        name=partial(_name, field_id),
+        name=LABEL,
         intro="Its definition and its index are deleted. The values remain in meta_data, without"
         " a label. This cannot be undone.",
         confirmation=api.get_once(path).data["field_key"],
@@ -156,11 +156,6 @@ def order_fields(tenant_id: UUID) -> Shown:
     told = f"{field['label']} is number {place + 1} of {len(ids)} now."
     next_id = "".join(sorted_ids[sorted_ids.index(field_id) + 1 :][:1])
     return set_notice(shown, Notice(told, request.path, {"move": [f"{field_id} {next_id}"]}))
-
-
-def _name(field_id: UUID) -> str:
-    label: str = api.get_once(f"{PATH}/{field_id}").data["label"]
-    return label
 
 
 def _place(field: Json) -> tuple[Json, ...]:

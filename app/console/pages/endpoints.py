@@ -50,7 +50,7 @@ def list_endpoints(tenant_id: UUID | None = None) -> Shown:
     return show_list("endpoints", "Events out", listing, COLUMNS, tenant_id=tenant_id)
 
 
-@page("/deliveries/failed")
+@page("/endpoints/failed-deliveries")
 def list_failed_deliveries() -> Shown:
     listing = list_rows("/v1/webhook-deliveries/failed", DATES, include="tenant")
     return show_list("failed_deliveries", "Failed deliveries", listing, DELIVERY)
@@ -88,7 +88,7 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     )
 
 
-@page("/events/<evt_id>", also_of_tenant=True)
+@page("/endpoints/events/<evt_id>", also_of_tenant=True)
 def show_event(evt_id: str, tenant_id: UUID | None = None) -> Shown:
     """Show what an event says; one that was a test, or is too old, is not stored."""
     found = api.find(f"/v1/events/{quote(evt_id, safe='')}")

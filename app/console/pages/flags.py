@@ -86,7 +86,7 @@ def list_flags(tenant_id: UUID) -> Shown:
     )
 
 
-@page("/tenants/<uuid:tenant_id>/grant")
+@page("/tenants/<uuid:tenant_id>/flags/overrides/new")
 def grant_flag(tenant_id: UUID) -> Shown:
     """Choose the flag of an override."""
     flags = api.get(FLAGS, tenant_id=tenant_id).data

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from flask import request
@@ -14,6 +13,7 @@ from app.console.fields import Field, choices
 from app.console.forms import Form
 from app.console.lists import DATES, NAME, Filter, list_rows, show_list
 from app.console.pages.common import RowName, person_name, recent_history
+from app.core.json_text import Json
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
 PERSON = RowName("user_id", "User", help="Name, e-mail address or id.", is_required=True, of="user")
@@ -82,7 +82,7 @@ def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
         "Change the role of {}",
         (ROLE,),
         row=f"{PATH}/{membership_id}",
-        name=partial(_name, membership_id),
+        name=_name,
         submit="Change the role",
     )
     return form.send("PATCH", "/role", in_query=True, done="The role was changed.", undo="role")
@@ -93,7 +93,7 @@ def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
         "End the membership of {}",
         row=f"{PATH}/{membership_id}",
-        name=partial(_name, membership_id),
+        name=_name,
         intro="The person cannot use this tenant until the membership is activated again.",
         submit="End the membership",
         is_dangerous=True,
@@ -109,12 +109,12 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     form = Form(
         "Activate the membership of {}",
         row=f"{PATH}/{membership_id}",
-        name=partial(_name, membership_id),
+        name=_name,
         intro="The person can use this tenant again, with the role that the membership has.",
     )
     query = {"is_active": True}
     return form.send("PATCH", "/active", query=query, done="The membership is active.", undo="end")
 
 
-def _name(membership_id: UUID) -> str:
-    return person_name(api.get(f"{PATH}/{membership_id}", include="user").data["user"])
+def _name(member: Json) -> str:
+    return person_name(api.get_once(f"/v1/users/{member['user_id']}").data)

@@ -16,15 +16,15 @@ LIMIT = 20
 SHORTEST = 2  # characters
 NAMES = ("name", "slug", "first_name", "last_name")  # what is found by them comes first
 LABELS = {
-    "trials_ending": "trials that end within 7 days",
-    "past_due": "past-due subscriptions",
-    "over_limit": "tenants at a limit",
-    "failing_endpoints": "failing webhook endpoints",
-    "failed_deliveries": "failed deliveries of 7 days",
-    "failed_webhooks": "failed webhooks of providers",
-    "waiting_billing": "billing events that wait for a tenant",
-    "waiting_people": "people who wait for a counterpart",
-    "findings": "faults of the installation",
+    "trials_ending": "Trials that end within 7 days",
+    "past_due": "Past-due subscriptions",
+    "over_limit": "Tenants at a limit",
+    "failing_endpoints": "Failing webhook endpoints",
+    "failed_deliveries": "Failed deliveries of 7 days",
+    "failed_webhooks": "Failed webhooks of providers",
+    "waiting_billing": "Billing events that wait for a tenant",
+    "waiting_people": "People who wait for a counterpart",
+    "findings": "Faults of the installation",
 }
 # A list of the API -> the page that shows it.
 PAGES = {

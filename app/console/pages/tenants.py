@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from uuid import UUID
 
 from flask import request, url_for
@@ -55,6 +56,7 @@ SUSPENSION_REASON = Field(
     is_required=True,
 )
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
+NAME_OF = itemgetter("name")
 EXTENSIONS = (7, 14, 30)  # days
 PLAN_NAME = Field(
     "plan_name",
@@ -164,7 +166,7 @@ def edit_tenant_notes(tenant_id: UUID) -> Shown:
 @form_page("/tenants/<uuid:tenant_id>/metadata")
 def edit_tenant_metadata(tenant_id: UUID) -> Shown:
     path = f"{PATH}/{tenant_id}/meta_data"
-    form = metadata_form(tenant_id, "tenant", api.get(path), partial(name_of, tenant_id))
+    form = metadata_form(tenant_id, "tenant", api.get(path), lambda _: name_of(tenant_id))
     return form.send(
         "PATCH", path, body=metadata_patches, done="The metadata was changed.", changed_only=True
     )
@@ -228,7 +230,7 @@ def suspend_tenant(tenant_id: UUID) -> Shown:
         "Suspend {}",
         (SUSPENSION_REASON,),
         row=f"{PATH}/{tenant_id}",
-        name=partial(name_of, tenant_id),
+        name=NAME_OF,
         intro="All requests with the tenant's credentials are refused until it is activated.",
         submit="Suspend",
         confirmation=partial(slug_of, tenant_id),
@@ -241,7 +243,7 @@ def activate_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Activate {}",
         row=f"{PATH}/{tenant_id}",
-        name=partial(name_of, tenant_id),
+        name=NAME_OF,
         intro="The tenant's credentials are accepted again.",
         before={"reason": ["The activation was undone."]},
     )
@@ -254,7 +256,7 @@ def delete_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Delete {}",
         row=f"{PATH}/{tenant_id}",
-        name=partial(name_of, tenant_id),
+        name=NAME_OF,
         intro="All of its data is deleted when the time of grace is over. Until then the deletion"
         " can be withdrawn.",
         confirmation=partial(slug_of, tenant_id),
@@ -268,7 +270,7 @@ def restore_tenant(tenant_id: UUID) -> Shown:
     form = Form(
         "Keep {}",
         row=f"{PATH}/{tenant_id}",
-        name=partial(name_of, tenant_id),
+        name=NAME_OF,
         intro="The request to delete the tenant is withdrawn. It stays suspended.",
     )
     return form.send("POST", "/restore", done="The tenant will not be deleted.")

@@ -66,8 +66,7 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    name = partial(_name, user_id)
-    form = Form("Edit the profile of {}", PROFILE, row=f"{PATH}/{user_id}", name=name)
+    form = Form("Edit the profile of {}", PROFILE, row=f"{PATH}/{user_id}", name=person_name)
     return form.send("PATCH", done="The profile was changed.", changed_only=True)
 
 
@@ -75,7 +74,7 @@ def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     found = api.get_once(path)
-    form = metadata_form(tenant_id, "user", found, partial(_name, user_id))
+    form = metadata_form(tenant_id, "user", found, lambda _: person_name(found.data))
     return form.send(
         "PATCH",
         f"{path}/meta_data",
@@ -90,7 +89,7 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Deactivate {}",
         row=f"{PATH}/{user_id}",
-        name=partial(_name, user_id),
+        name=person_name,
         intro="All requests of this person are refused in this tenant, and the sessions end.",
         is_dangerous=True,
     )
@@ -103,7 +102,7 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Activate {}",
         row=f"{PATH}/{user_id}",
-        name=partial(_name, user_id),
+        name=person_name,
         intro="The person can use this tenant again, where the membership is active.",
     )
     done = "The user is active."
@@ -115,7 +114,7 @@ def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Export {}",
         row=f"{PATH}/{user_id}",
-        name=partial(_name, user_id),
+        name=person_name,
         intro="A file with what this tenant has about the person, table by table. The audit trail"
         " records the export.",
         submit="Download",
@@ -133,7 +132,7 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Erase {}",
         row=path,
-        name=partial(_name, user_id),
+        name=person_name,
         intro=lambda: (
             f"The personal data of {who()} in this tenant is deleted or redacted."
             " This cannot be undone."
@@ -141,10 +140,6 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
         confirmation=who,
     )
     return form.send("DELETE", done="The user is deactivated, and is being erased.")
-
-
-def _name(user_id: UUID) -> str:
-    return person_name(api.get_once(f"{PATH}/{user_id}").data)
 
 
 def _download(user_id: UUID, answer: api.Answer) -> Response:
