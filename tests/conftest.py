@@ -112,15 +112,16 @@ def clean(app: Flask, instance: Instance) -> Iterator[Any]:
     with session.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")  # foreign keys in any order
         cursor.execute(
-            "SELECT tablename FROM pg_tables"
+            "SELECT string_agg(format('DELETE FROM %I;', tablename), ' ') FROM pg_tables"
             " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
         )
-        tables = [sql.Identifier(name) for (name,) in cursor.fetchall()]
-        # Emptying tables that are nearly empty is quicker this way than by TRUNCATE.
-        statement = sql.SQL(";").join(sql.SQL("DELETE FROM {}").format(name) for name in tables)
+        # For tables that are nearly empty this is quicker than TRUNCATE, and its plans are kept.
+        body = sql.Literal(f"BEGIN {cursor.fetchone()[0]} END")
+        define = sql.SQL("CREATE FUNCTION pg_temp.empty() RETURNS void LANGUAGE plpgsql AS {}")
+        cursor.execute(define.format(body))
 
         def empty() -> None:
-            cursor.execute(statement)
+            cursor.execute("SELECT pg_temp.empty()")
             redis.flushdb()
 
         yield empty
