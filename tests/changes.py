@@ -41,6 +41,7 @@ CONNECTION = {
 # These read by POST.
 QUESTIONS = {
     "POST /v1/billing/plans/{preset_id}/preview",
+    "POST /v1/billing/plans/{preset_id}/flags/{key}/preview",
     "POST /v1/custom-fields/validate",
     "POST /v1/imports/check",
     "POST /v1/usage/check",

@@ -20,10 +20,11 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
 from app.core.json_text import Json
 from app.core.validation.messages import refused
-from app.flags import evaluation, flagd, ofrep, overrides, schemas
+from app.flags import evaluation, flagd, ofrep, overrides, rule_preview, schemas
 from app.flags.explanation import explain
 from app.flags.models import FeatureOverride
 from app.flags.overrides import FlagKeyTaken, FlagLocked, TooManyOverrides
+from app.plans.routes import plans
 from app.plans.schemas import FLAG_KEY_PATTERN
 
 flags = Blueprint(
@@ -88,6 +89,19 @@ def export_flagd(query: dict[str, Json]) -> Response:
     response.cache_control.private = True
     response.cache_control.no_cache = True
     return cast("Response", response.make_conditional(request))
+
+
+@plans.post("/<preset_id>/flags/<key>/preview")
+@requires(Permission.SUPERADMIN)
+@plans.arguments(schemas.RulePreviewRequestSchema)
+@plans.response(200, schemas.RulePreviewSchema)
+@plans.raises(NotFound.of("flag"))
+def preview_rules(body: dict[str, Json], preset_id: str, key: str) -> dict[str, Json]:
+    """Preview how many tenants new rules of a flag would change; nothing is written.
+
+    Suspended tenants, and those with an override of the flag, keep their value.
+    """
+    return rule_preview.preview_rules(preset_id, key, body["rules"])
 
 
 @flags.get("/overrides")

@@ -5,9 +5,10 @@ Buckets are those of flagd's ``fractional``, so that :func:`to_flagd` evaluates 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import mmh3
@@ -18,6 +19,8 @@ from app.core.json_text import Json
 from app.plans.flag_types import fits
 from app.plans.models import Flag
 from app.plans.rule_conditions import MOMENTS, Condition, Op, Test, compiled, moment_of
+
+log = logging.getLogger(__name__)
 
 Rule = Mapping[str, Json]
 RULE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
@@ -90,6 +93,31 @@ def compile_rule(rule: Rule, flag: Flag) -> Test:
         return found is not None and found < weight
 
     return test
+
+
+class CompiledFlag(NamedTuple):
+    """A preset's flag, and the tests of its rules; None if one of them is not valid."""
+
+    flag: Flag
+    tests: Sequence[Test] | None
+
+    @classmethod
+    def of(cls, flag: Flag) -> CompiledFlag:
+        try:
+            return cls(flag, [compile_rule(rule, flag) for rule in flag.get("rules", ())])
+        except RULE_FAULTS:
+            log.exception("flag_rule_not_valid", extra={"flag_key": flag["flag_key"]})
+            return cls(flag, None)
+
+    def first_match(self, facts: Facts) -> Rule | None:
+        """The rule that decides, or None. Raises one of RULE_FAULTS for a rule that is not valid."""
+        if self.tests is None:
+            raise ValueError("A rule of the flag is not valid.")
+        for place, test in enumerate(self.tests):
+            if test(facts):
+                rule: Rule = self.flag["rules"][place]
+                return rule
+        return None
 
 
 def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> int | None:

@@ -11,6 +11,7 @@ from app.core.validation.fields import (
     AwareDateTime,
     Bool,
     Choice,
+    Int,
     ListOf,
     Nested,
     Str,
@@ -20,8 +21,8 @@ from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.flags.evaluation import Layer
 from app.plans.flag_types import FlagType
 from app.plans.models import PlanPreset
-from app.plans.rule_schemas import Percent
-from app.plans.schemas import FLAG_KEY_PATTERN, FlagValue
+from app.plans.rule_schemas import MAX_RULES, Percent, Rules, RuleSchema
+from app.plans.schemas import FLAG_KEY_PATTERN, RULE, FlagValue
 
 EXPIRY = "In the future; then the preset's value applies again. Null: no expiry."
 CARRY_OVER = (
@@ -183,6 +184,43 @@ class FlagExplanationSchema(Documented, AnswerSchema):
     tried = ListOf(
         Nested(ExplainedRuleSchema), data_key="rules", description="Empty if rules were not asked."
     )
+
+
+class RulePreviewRequestSchema(Schema):
+    """The rules that the flag would have."""
+
+    examples = {"rules_": [RULE]}
+
+    rules_ = Rules(
+        Nested(RuleSchema),
+        required=True,
+        attribute="rules",
+        data_key="rules",
+        metadata={"maxItems": MAX_RULES},
+        description="All rules; an empty list removes them.",
+    )
+
+
+class ChangedValueSchema(Documented, AnswerSchema):
+    """A tenant that would have another value."""
+
+    examples = {"before": False, "after": True}
+
+    tenant_id = Uuid()
+    before = AnyJson(description="The value that it has.")
+    after = AnyJson(description="The value that it would have.")
+
+
+class RulePreviewSchema(Documented, AnswerSchema):
+    """How many tenants of a preset would have another value of a flag.
+
+    Rules that compare users or the context, and rollouts by user, match nobody here.
+    """
+
+    tenants = Int(description="Tenants of the plan that were looked at, at most 100,000.")
+    is_complete = Bool(description="Whether these are all tenants of the plan.")
+    changed = Int(description="How many of them would have another value.")
+    changes = ListOf(Nested(ChangedValueSchema), description="The first 20 of those.")
 
 
 class PresetSummarySchema(AnswerSchema):
