@@ -17,6 +17,8 @@ from app.subscriptions.statuses import StatusClass
 from tests import database
 from tests.factories import save
 
+SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
+PAST_DUE = {"status": "past_due", "status_class": StatusClass.PAST_DUE}
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(
     subscription_id="sub_1",
@@ -39,6 +41,11 @@ def at(minutes: float) -> datetime:
 def snapshot(**values: Any) -> Snapshot:
     """A live subscription of ``cus_1`` at ``price_growth``."""
     return replace(SNAPSHOT, **values)
+
+
+def seated(quantity: int | None, **values: Any) -> Snapshot:
+    """A subscription of ``price_growth`` in this quantity."""
+    return snapshot(items=(Item("si_1", "price_growth", quantity),), **values)
 
 
 def ended(**values: Any) -> Snapshot:

@@ -10,12 +10,11 @@ from app.billing.snapshots import BillingEvent, Item
 from app.extensions import db
 from app.flags.models import FeatureOverride
 from app.plans.models import PlanAssignment, PlanPrice
-from app.subscriptions.statuses import StatusClass
 from app.tenants.models import Tenant
 from tests import database
 from tests.billing.reading import post_all, reader_of, service, wait_for
 from tests.billing.simulated.stripe import Stripe
-from tests.billing.support import ended, map_price, snapshot, stored
+from tests.billing.support import PAST_DUE, ended, map_price, seated, snapshot, stored
 from tests.conftest import Api
 from tests.factories import (
     create_limits,
@@ -28,7 +27,6 @@ from tests.factories import (
 from tests.inbox.sending import event_row
 
 PATH = "/v1/billing/subscriptions"
-PAST_DUE = {"status": "past_due", "status_class": StatusClass.PAST_DUE}
 
 
 @pytest.fixture
@@ -37,10 +35,6 @@ def seats(app):
     for name, most in (("free", 1), ("growth", 3)):
         create_limits(name, limit_flag("seats", most))
     map_price("price_growth", "growth", limit_key="seats")
-
-
-def seated(quantity, **values):
-    return snapshot(items=(Item("si_1", "price_growth", quantity),), **values)
 
 
 class TestTime:

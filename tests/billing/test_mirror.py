@@ -15,21 +15,14 @@ from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import StatusClass
 from app.tenants.models import Tenant
 from tests import database
-from tests.billing.support import at, ended, map_price, snapshot, stored
+from tests.billing.support import PAST_DUE, at, ended, map_price, snapshot, stored
 from tests.concurrency import at_once
 from tests.database import platform_transaction
 from tests.factories import create_subscription, create_tenant, platform_token
 
 PATH = "/v1/billing/subscriptions"
-PAST_DUE = {"status": "past_due", "status_class": StatusClass.PAST_DUE}
 PAUSED = {"status": "paused", "status_class": StatusClass.PAUSED}
 PENDING = {"status": "incomplete", "status_class": StatusClass.PENDING}
-
-
-@pytest.fixture
-def named(tenant):
-    """What names the tenant in a snapshot."""
-    return {"tenant": tenant.slug}
 
 
 def plan_of(tenant):

@@ -1,5 +1,6 @@
 """Whatever order events arrive in, the mirror shows the newest."""
 
+import random
 from dataclasses import replace
 from itertools import permutations
 
@@ -31,7 +32,7 @@ class TestAnyOrder:
         own = {"id", "tenant_id", "bp_subscription_id", "created_at", "updated_at", "version"}
         columns = [c.name for c in Subscription.__table__.columns if c.name not in own]
         left = set()
-        for order in permutations(range(6)):
+        for order in random.Random(1).sample(list(permutations(range(6))), 90):
             tenant = create_tenant()
             events = life(tenant)
             for number in order:

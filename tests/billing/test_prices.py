@@ -10,10 +10,9 @@ from app.billing.jobs import follow_prices
 from app.billing.snapshots import Item
 from app.flags.models import FeatureOverride
 from app.plans.models import PlanPrice
-from app.plans.prices import limits_of
 from app.tenants.models import Tenant
 from tests import database
-from tests.billing.support import ended, map_price, snapshot, stored
+from tests.billing.support import ended, map_price, seated, snapshot, stored
 from tests.concurrency import at_once
 from tests.factories import (
     create_limits,
@@ -24,11 +23,6 @@ from tests.factories import (
 )
 
 PATH = "/v1/billing/prices"
-
-
-@pytest.fixture
-def named(tenant):
-    return {"tenant": tenant.slug}
 
 
 @pytest.fixture
@@ -66,10 +60,6 @@ def plan_of(tenant):
 def run(app):
     with app.app_context():
         follow_prices()
-
-
-def seated(quantity, **values):
-    return snapshot(items=(Item("si_1", "price_growth", quantity),), **values)
 
 
 class TestThePlan:
@@ -135,12 +125,6 @@ class TestQuantities:
 
         assert limit_of(tenant) == 8
 
-    def test_that_are_metered_or_enormous_do_no_harm(self, mirror, tenant, named, limit_of):
-        mirror.apply(seated(None, **named), 1)
-        assert limit_of(tenant) == 3
-        mirror.apply(seated(2**63 - 1, **named), 2)
-        assert limit_of(tenant) == 10**15
-
     def test_leave_an_operators_own_change_until_they_change(
         self, api, mirror, tenant, named, limit_of
     ):
@@ -202,25 +186,13 @@ class TestTheApi:
             "plan_price.created", "plan_price.updated", "plan_price.deleted", "plan_price.updated",
         ]  # fmt: skip
 
-    def test_is_the_platforms(self, api, owner):
-        for method in ("get", "put"):
-            answer = api.request(method, PATH, token=owner, json={} if method == "put" else None)
-            assert answer.get_json()["code"] == "permission_denied"
-
     @pytest.mark.parametrize(
         ("values", "loc"),
         [
             ({"price_id": None}, ["body", "price_id"]),
             ({"lookup_key": "growth"}, ["body", "lookup_key"]),
-            ({"price_id": ""}, ["body", "price_id"]),
-            ({"price_id": "x" * 256}, ["body", "price_id"]),
-            ({"price_id": "a\x00b"}, ["body", "price_id"]),
-            ({"provider": "other"}, ["body", "provider"]),
             ({"plan_name": "nowhere"}, ["body", "plan_name"]),
             ({"limit_key": "seats"}, ["body", "limit_key"]),
-            ({"limit_key": "a b"}, ["body", "limit_key"]),
-            ({"sort_order": -1}, ["body", "sort_order"]),
-            ({"unknown": 1}, ["body", "unknown"]),
         ],
     )
     def test_says_what_is_wrong_and_where(self, put, presets, values, loc):
@@ -342,11 +314,3 @@ class TestFiles:
 
         assert result.exit_code == 2
         assert told in result.stderr
-
-
-class TestLimitsOf:
-    def test_are_only_limits(self, app):
-        preset = create_limits("x", limit_flag("seats"), limit_flag("calls"))
-
-        assert limits_of(preset) == {"seats", "calls"}
-        assert limits_of(create_preset("y", seats=3)) == limits_of(None) == set()

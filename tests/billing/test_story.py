@@ -2,36 +2,21 @@
 
 from datetime import timedelta
 
-import pytest
-
 from app.auth.permissions import Permission
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
-from tests.billing.reading import post_all, reader_of, service, wait_for
+from tests.billing.reading import post_all, reader_of, wait_for
 from tests.billing.simulated.base import Line
-from tests.billing.simulated.stripe import Stripe
 from tests.conftest import Api, serving
 from tests.factories import create_api_key, create_limits, limit_flag, platform_token, preset_flag
 
 
-@pytest.fixture
-def stripe(app):
-    with Stripe(secret="whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ==").serving() as account:
-        yield account
-
-
-@pytest.fixture
-def connected(environment, stripe):
-    with service(environment, stripe) as app:
-        yield app
-
-
 def test_seats_and_flags_follow_a_subscription_from_its_trial_to_its_end(
-    app, connected, stripe, tenant
+    app, reading, stripe, tenant
 ):
     create_limits("free", limit_flag("seats", 1), preset_flag("sso", False))
     create_limits("team", limit_flag("seats", 3), preset_flag("sso", True))
-    api, key = Api(connected), create_api_key(tenant, [Permission.FLAGS_READ])
+    api, key = Api(reading), create_api_key(tenant, [Permission.FLAGS_READ])
 
     def shown():
         """The flag, and the limit of seats, as the customer's program and the operator see them."""
@@ -43,9 +28,9 @@ def test_seats_and_flags_follow_a_subscription_from_its_trial_to_its_end(
 
     def tell():
         """Stripe tells what has happened, and the service reads and applies it."""
-        ids = post_all(connected, stripe)
+        ids = post_all(reading, stripe)
         assert ids
-        with reader_of(connected):
+        with reader_of(reading):
             assert {wait_for(one).status for one in ids} <= {"succeeded", "ignored"}
 
     def connect(application, url):
@@ -59,8 +44,8 @@ def test_seats_and_flags_follow_a_subscription_from_its_trial_to_its_end(
     assert "https://billing.example.com/webhooks/billing/stripe" in before.stdout
     assert "WEBHOOK_SECRETS_STRIPE=" in before.stdout
     assert "STRIPE_API_KEY=" in before.stdout
-    with serving(connected) as url:
-        after = connect(connected, url)
+    with serving(reading) as url:
+        after = connect(reading, url)
     assert after.exit_code == 0, after.output
     assert "API key: works" in after.stdout
     assert "200" in after.stdout
@@ -100,8 +85,8 @@ def test_seats_and_flags_follow_a_subscription_from_its_trial_to_its_end(
     assert told[-1] == "customer.subscription.deleted"
     path = "/v1/billing/providers/stripe/reconcile"
     assert api.post(path, token=platform_token()).status_code == 202
-    with connected.app_context():
-        make_worker(connected, [Queue.MAINTENANCE]).work(burst=True, logging_level="WARNING")
+    with reading.app_context():
+        make_worker(reading, [Queue.MAINTENANCE]).work(burst=True, logging_level="WARNING")
     (state,) = api.get("/v1/billing/providers", token=platform_token()).json["data"]
     assert (state["compared"], state["repaired"], state["is_comparing"]) == (1, {}, False)
 

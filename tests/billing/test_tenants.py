@@ -266,25 +266,13 @@ class TestTheApi:
         assert api.get(PATH, token=member).status_code == 403
         assert api.get(f"{PATH}?provider=paddle", token=owner).get_json()["data"] == []
 
-    def test_only_a_superadmin_maps(self, api, tenant, owner):
-        answer = api.put(f"{PATH}/stripe/cus_1", token=owner, json={"tenant_id": str(tenant.id)})
+    def test_refuses_a_tenant_that_does_not_exist(self, api):
+        body = {"tenant_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"}
 
-        assert answer.get_json()["code"] == "permission_denied"
-
-    @pytest.mark.parametrize(
-        ("body", "loc"),
-        [
-            ({}, ["body", "tenant_id"]),
-            ({"tenant_id": "x"}, ["body", "tenant_id"]),
-            ({"tenant_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"}, ["body", "tenant_id"]),
-            ({"tenant_id": None, "x": 1}, ["body", "tenant_id"]),
-        ],
-    )
-    def test_says_what_is_wrong_and_where(self, api, body, loc):
         answer = api.put(f"{PATH}/stripe/cus_1", token=platform_token(), json=body)
 
         assert answer.status_code == 422
-        assert answer.get_json()["detail"][0]["loc"] == loc
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "tenant_id"]
 
     @pytest.mark.parametrize("path", ["other/cus_1", "Stripe/cus_1", f"stripe/{'x' * 256}"])
     def test_knows_no_other_provider_and_no_impossible_id(self, api, tenant, path):
