@@ -4,10 +4,10 @@ import pytest
 
 from app import create_app
 from app.audit.models import AuditEvent
-from app.billing.mirror import Outcome
+from app.billing.handler import wrong_mode
 from app.extensions import db
 from tests import database
-from tests.billing.support import Mirror, snapshot, stored
+from tests.billing.support import snapshot, stored
 from tests.conftest import Api
 from tests.factories import create_api_key, platform_token
 from tests.imports.files import bring_in, subscription_line
@@ -99,11 +99,10 @@ class TestWhileEventsAreReceived:
         assert stored(bp_subscription_id="sub_2").bp_provider is None
         assert stored(bp_subscription_id="sub_1").bp_status == "active"
 
-    def test_live_mode_is_ignored(self, receiving, tenant):
-        mirror = Mirror(receiving)
-
-        assert mirror.apply(snapshot(is_live=True, tenant=tenant.slug)) is Outcome.LIVE_MODE
-        assert mirror.apply(snapshot(is_live=None, tenant=tenant.slug)) is Outcome.APPLIED
+    def test_live_mode_is_ignored(self, receiving):
+        with receiving.app_context():
+            assert wrong_mode(snapshot(is_live=True)) == "live mode"
+            assert wrong_mode(snapshot(is_live=None)) is None
 
 
 class TestWithoutReceiver:
