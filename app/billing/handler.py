@@ -13,6 +13,8 @@ from app.billing.providers import PROVIDERS
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Customer, Snapshot
 from app.config import current_config
+from app.core.db.statements import Statement
+from app.inbox import service as inbox
 from app.inbox.models import Status, WebhookEvent
 from app.inbox.providers import Receiver
 from app.inbox.providers.payloads import Document, Unreadable, Unwanted, parse_object
@@ -20,6 +22,11 @@ from app.inbox.providers.provider import Provider
 
 WAITS_FOR = "waits for its tenant: "
 STATUSES = {Outcome.APPLIED: Status.SUCCEEDED, Outcome.WAITING: Status.WAITING_TENANT}
+FIND_WAITING = Statement(
+    "webhook_events.find_waiting_of_subscription",
+    "SELECT id FROM webhook_events"
+    " WHERE bp_subscription_id = :id AND source = :source AND status = 'waiting_tenant'",
+)
 OWN = "reconcile"
 """The type of events that a comparison stores, and the member that has the subscription it read."""
 
@@ -92,8 +99,9 @@ def apply_event(
     if customer is not None:
         outcome = mirror.note_customer(provider.name, customer, None if is_read else reading.at)
     if told.subscription_id is not None and reading.snapshot is None:
-        unread = f"its subscription is read only with {_key_of(provider)}"
-        return Status.IGNORED, Outcome.OVER.value if is_read else unread
+        if not is_read:
+            return Status.IGNORED, f"its subscription is read only with {_key_of(provider)}"
+        outcome = Outcome.OVER
     if reading.snapshot is not None:
         outcome = mirror.apply(
             provider.name,
@@ -103,6 +111,8 @@ def apply_event(
             tenant=told.tenant,
             force=event.replays > 0 and not is_read,
         ).outcome
+    if outcome is Outcome.OVER:  # earlier events of it wait for nothing any more
+        inbox.release(FIND_WAITING.scalars(source=provider.name, id=told.subscription_id))
     detail = outcome.value or (f"read from {provider.title}" if is_read else "")
     if outcome is Outcome.WAITING and customer is not None and customer.tenant:
         detail = WAITS_FOR + customer.tenant  # not in the event; the job looks for it

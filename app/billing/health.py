@@ -71,32 +71,27 @@ def check_waiting() -> Finding:
 def check_drift() -> Finding:
     """What the comparisons have repaired, and what keeps them from being made."""
     config, known = current_config(), comparisons()
-    faults: list[str] = []
-    told: list[str] = []
+    longest = timedelta(hours=2 * config.billing_reconcile_hours)
+    faults, told = list[str](), list[str]()
     for name, provider in PROVIDERS.items():
-        if has_api_key(provider, config):
-            one = known.get(name)
-            faults += _faults(provider, one, config.billing_reconcile_hours)
-            if one is not None and one.counts.get("repaired"):
+        one = known.get(name)
+        if not has_api_key(provider, config):
+            if has_receiver(provider, config) and not provider.has_trusted_payloads:
+                key = RECEIVERS[name].api_key.upper()
+                faults.append(f"{provider.title} signs nothing: without {key} no event is applied")
+        elif one is not None:
+            last = one.finished_at or one.created_at
+            if one.error:
+                faults.append(one.error)
+            if longest and utcnow() - last > longest:
+                faults.append(f"the last comparison with {provider.title} ended {last:%F %R}")
+            if one.counts.get("repaired"):
                 told.append(f"{name}: {_repaired(one)}")
-        elif has_receiver(provider, config) and not provider.has_trusted_payloads:
-            key = RECEIVERS[name].api_key.upper()
-            faults.append(f"{provider.title} signs nothing: without {key} no event is applied")
     if faults:
         fix = "See docs/guides/billing-providers.md, and `flask billing connect PROVIDER`."
         return Finding("drift", False, "; ".join((*faults, *told)), fix)
     fix = "Events were lost: see what their provider could not deliver." if told else ""
     return Finding("drift", True, "; ".join(told) or "nothing to repair", fix)
-
-
-def _faults(provider: BillingProvider, one: BillingComparison | None, hours: int) -> Iterator[str]:
-    if one is None:
-        return
-    if one.error:
-        yield one.error
-    last = one.finished_at or one.created_at
-    if hours and utcnow() - last > timedelta(hours=2 * hours):
-        yield f"the last comparison with {provider.title} ended {last:%F %R}"
 
 
 def _repaired(one: BillingComparison) -> str:

@@ -29,6 +29,7 @@ from app.core.clock import utcnow
 from app.core.db import retries
 from app.core.db.statements import Statement
 from app.core.db.tenancy import platform_transaction
+from app.core.jobs.queues import logged_errors
 from app.core.jobs.signals import listening
 from app.core.observability.logs import resume_request
 from app.inbox import processing
@@ -115,27 +116,22 @@ def _lease(app: Flask, provider: BillingProvider, most: int) -> Sequence[Any]:
 
 
 def _attempt(app: Flask, event: Any) -> None:
-    """Read and apply a leased event, in a thread of its own. After an error the lease ends it."""
-    with app.app_context():
+    """Read and apply a leased event, in a thread of its own. After an error the lease ends it.
+
+    A limit of the rate is no attempt.
+    """
+    fields = {"event_id": str(event.id), "source": event.source}
+    with app.app_context(), logged_errors("billing_event_failed", **fields):
         resume_request(event.request_id)
         try:
-            _read_and_apply(PROVIDERS[event.source], event)
-        except Exception:
-            log.exception("billing_event_failed", extra={"event_id": str(event.id)})
-
-
-def _read_and_apply(provider: BillingProvider, event: Any) -> None:
-    """A limit of the rate is no attempt."""
-    try:
-        reading = read(provider, event.body)
-    except Exception as fault:
-        fields = {"event_id": str(event.id), "source": event.source, "reason": str(fault)}
-        is_ours = not isinstance(fault, ReadFailed)
-        log.warning("billing_read_failed", extra=fields, exc_info=is_ours)
-        pause = getattr(fault, "pause", 0.0)
-        with CONNECTIONS:
-            retries.run(partial(processing.note_failure, event.id, fault, pause))
-    else:
+            reading = read(PROVIDERS[event.source], event.body)
+        except Exception as fault:
+            is_ours, pause = not isinstance(fault, ReadFailed), getattr(fault, "pause", 0.0)
+            reason = {"reason": str(fault)}
+            log.warning("billing_read_failed", extra=fields | reason, exc_info=is_ours)
+            with CONNECTIONS:
+                retries.run(partial(processing.note_failure, event.id, fault, pause))
+            return
         claim = partial(processing.claim_leased, event.id, event.version)
         with CONNECTIONS:
             processing.process(claim, partial(apply_event, reading=reading))

@@ -129,6 +129,22 @@ class TestWithAKey:
         assert applied.status == "succeeded"
         assert row(Subscription).tenant_id == tenant.id
 
+    def test_events_of_a_subscription_that_ends_without_a_tenant_wait_no_more(
+        self, reading, stripe
+    ):
+        """Such as that of a deleted tenant."""
+        subscription = stripe.create(tenant="deleted", customer=stripe.create_customer())
+        (*_, created) = post_all(reading, stripe)
+
+        with reader_of(reading):
+            wait_for(created, status="waiting_tenant")
+            stripe.apply("end", subscription)
+            ended = [wait_for(one) for one in post_all(reading, stripe)]
+            earlier = wait_for(created, status="ignored")
+
+        assert {one.detail for one in (*ended, earlier)} == {"it has ended, and no tenant is known"}
+        assert rows(Subscription) == []
+
 
 class TestEveryProvider:
     @pytest.mark.parametrize("name", PAIRS)
