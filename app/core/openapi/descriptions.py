@@ -14,6 +14,8 @@ from typing import Any
 from apispec import BasePlugin
 from flask_smorest.utils import resolve_schema_instance
 
+from app.core.openapi.responses import RESOURCES
+
 ACTORS = (
     "a user's id, `platform:<subject>`, `key:<API key's id>`, `scim:<connection's id>`, "
     "`system:<part of the service>` or `cli:<user of the operating system>`"
@@ -43,17 +45,13 @@ COMMON: Mapping[str, str] = {
 PATH_PARAMETERS: Mapping[str, str] = {
     "address": "The e-mail address.",
     "connection_id": "The id of the SCIM connection.",
-    "endpoint_id": "The id of the webhook endpoint.",
-    "event_id": "The id of the webhook event.",
     "evt_id": "The id of the event: `evt_…`.",
     "feature": "The key of the limit.",
-    "field_id": "The id of the custom field.",
     "key": "The key of the flag.",
     "key_id": "The id of the API key.",
-    "preset_id": "The id of the plan preset.",
     "tenant_id": "The id of the tenant, its `idp_org_id` or its slug.",
 }
-"""Descriptions of path parameters; others are ids of what the parameter is named after."""
+"""Descriptions of path parameters; others are ids of resources."""
 
 COMPONENT_NAMES: Mapping[str, str] = {
     "Cause": "SuppressionCause", "Change": "HistoryChange", "Consume": "UsageConsumption",
@@ -108,5 +106,5 @@ def describe_paths(document: dict[str, Any]) -> None:
     for operations in document["paths"].values():
         for parameter in operations.get("parameters", ()):
             name = parameter["name"]
-            by_name = f"The id of the {name.removesuffix('_id')}."
-            parameter["description"] = PATH_PARAMETERS.get(name, by_name)
+            resource = RESOURCES.get(name, name.removesuffix("_id")).replace("_", " ")
+            parameter["description"] = PATH_PARAMETERS.get(name, f"The id of the {resource}.")
