@@ -1,4 +1,4 @@
-# One image for all processes: web, worker, background, migrations and commands.
+# One image for all processes: web, worker, background, stream, migrations and commands.
 # docs/operations/containers.md describes how to run it.
 FROM python:3.13-slim
 

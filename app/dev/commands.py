@@ -37,7 +37,7 @@ PORT = click.IntRange(1, 65535)
 def dev(info: ScriptInfo, port: int, quiet: bool) -> None:
     """Run the whole service with demo data, until Ctrl-C.
 
-    That is PostgreSQL, Redis, and the processes web, worker and background.
+    That is PostgreSQL, Redis, and the processes web, worker, background and stream.
     LOG_LEVEL=INFO shows each request and each job.
     """
     began = time.monotonic()

@@ -98,10 +98,12 @@ def running(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="controlplane-dev-"))
         procfile, barrier = Path(folder, "Procfile"), Path(folder, "barrier")
         barrier.touch()
-        procfile.write_text(_commands(barrier))
+        with socket.create_server((HOST, 0)) as free:
+            stream_port = free.getsockname()[1]
+        procfile.write_text(_commands(barrier, stream_port))
         command = [sys.executable, "-m", "honcho", "--env", os.devnull]
         command += ["--procfile", str(procfile), "start"]
-        command += ["web", "worker", "background", "parent"]
+        command += ["web", "worker", "background", "stream", "parent"]
         output: IO[bytes] | IO[str] = sys.stderr  # standard output is for the command's own result
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
@@ -110,6 +112,7 @@ def running(
             command,
             cwd=PROJECT,
             env={
+                "STREAM_URL": address(stream_port),
                 **environ,
                 "PATH": f"{Path(sys.executable).parent}:{environ.get('PATH', os.defpath)}",
                 "GUNICORN_CMD_ARGS": f"--bind={HOST}:{port}",
@@ -135,10 +138,11 @@ def _has_dead_process(honcho: int) -> bool:
     return False
 
 
-def _commands(barrier: Path) -> str:
+def _commands(barrier: Path, stream_port: int) -> str:
     """The Procfile's lines, and that of ``cat``; all but the web process wait for the ``barrier``."""
     wait = f"while [ -e {shlex.quote(str(barrier))} ]; do sleep 0.1; done; exec "
     lines = (PROJECT / "Procfile").read_text()
+    lines = re.sub(r"^stream: .*", rf"\g<0> --bind={HOST}:{stream_port}", lines, flags=re.MULTILINE)
     return re.sub(r"^(?!web:)(\w+): ", rf"\1: {wait}", lines, flags=re.MULTILINE) + "parent: cat\n"
 
 

@@ -153,6 +153,6 @@ class FeedQuerySchema(Documented):
         ge=0,
         le=MAX_WAIT,
         load_default=0,
-        description="More than 0 where the reader asks again and again: an empty page then"
-        " has `Retry-After`, the seconds after which to ask again. No request waits.",
+        description="The most seconds to wait for an event where there is none. Only the stream"
+        " process waits; other processes answer at once, and an empty page has `Retry-After`.",
     )

@@ -10,6 +10,8 @@ from typing import Any
 
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)  # its /metrics shows this one process
 
+if "PORT" not in os.environ:
+    bind = "127.0.0.1:8001"
 worker_class = "gevent"
 workers = 1  # start more stream processes for more streams
 worker_connections = 110_000  # above STREAM_LIMIT, which refuses with 503

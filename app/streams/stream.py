@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psycopg2
+from prometheus_client import Counter
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.auth.guard import Requires, current_principal
@@ -32,6 +33,7 @@ HEARTBEAT = 15.0  # seconds without an event; then a comment is sent
 MAX_UNSENT = 256 * 1024  # bytes
 RETRY = (1000, 5000)  # milliseconds until a client comes back; at random, so not all at once
 PAGE = 100  # events
+SENT = Counter("stream_events_total", "Events that changes have sent to streams.", ["kind"])
 HUB_STARTS = 0.1  # seconds
 EVENT = EventSchema()
 NO_EVENTS = service.FeedPage([], None)
@@ -72,6 +74,7 @@ class Stream:
             return
         self._size += len(frame)
         self._unsent.append(frame)
+        SENT.labels(self.kind).inc()
         self._woken.set()
         if self._size > MAX_UNSENT:
             self.is_dropped = self._is_ended = True

@@ -31,10 +31,11 @@ http {{
 
 
 @contextmanager
-def nginx(web_port: int, folder: Path) -> Iterator[int]:
-    """The documented site before ``web_port``, on the port it gives."""
+def nginx(web_port: int, folder: Path, *, stream_port: int = 9) -> Iterator[int]:
+    """The documented site before ``web_port`` and ``stream_port``, on the port it gives."""
     port = free_port()
     site = documented.file("nginx.conf").replace("127.0.0.1:8000", f"{HOST}:{web_port}")
+    site = site.replace("127.0.0.1:8001", f"{HOST}:{stream_port}")
     site = site.replace("listen 80;", f"listen {HOST}:{port};")
     settings = folder / "nginx.conf"
     settings.write_text(WHOLE.format(folder=folder, user="", site=site))

@@ -36,7 +36,8 @@ def environ(app, environment) -> dict[str, str]:
 def processes(environ, tmp_path: Path) -> Iterator[tuple[list[int], psutil.Process]]:
     """Two of each run by honcho; the web processes' ports, and honcho itself."""
     commands = {name: command for name, command in lines().items() if name != "release"}
-    commands["web"] += f" --bind={HOST}:$PORT"  # or everybody on the network could reach the test
+    for name in ("web", "stream"):  # or everybody on the network could reach the test
+        commands[name] += f" --bind={HOST}:$PORT"
     procfile = tmp_path / "Procfile"
     procfile.write_text("".join(f"{name}: {command}\n" for name, command in commands.items()))
     port = free_port(in_a_row=2)
@@ -45,7 +46,7 @@ def processes(environ, tmp_path: Path) -> Iterator[tuple[list[int], psutil.Proce
     honcho = [str(PROGRAMS / "honcho"), "start", "-f", str(procfile), "-d", str(PROJECT)]
     log = tmp_path / "honcho.log"
     command = [*honcho, "-p", str(port), "-c", counts, "web"]
-    with running([*command, "worker", "background"], environ=environ, log=log) as process:
+    with running([*command, "worker", "background", "stream"], environ=environ, log=log) as process:
         wait_until(
             lambda: (
                 all(answers(one, "/readyz") == 200 for one in ports) or process.poll() is not None
@@ -81,7 +82,9 @@ class TestProcfile:
         assert posted.json()["status"] == "accepted"
         assert [tenant["name"] for tenant in tenants] == ["Procfile Inc"]
         assert alive == []
-        assert len(started) >= 8  # six, and a worker of gunicorn's in each web process
+        assert (
+            len(started) >= 12
+        )  # eight, and a worker of gunicorn's in each web and stream process
 
 
 def post_event(base: str, environment: dict[str, str]) -> httpx.Response:

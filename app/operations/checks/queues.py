@@ -35,7 +35,10 @@ def _process(process: str, last: float) -> Finding:
     seconds = time.time() - last
     found = f"seen {max(seconds, 0):.0f} s ago" if last else "never seen"
     is_seen = seconds < LONGEST_SILENCE
-    fix = "" if is_seen else f"Run flask jobs background, or flask jobs {process}."
+    fix = f"Run flask jobs background, or flask jobs {process}."
+    if process == "streams":
+        fix = "Run the stream process, as the Procfile does."
+    fix = "" if is_seen else fix
     return Finding(f"process {process}", is_seen, found, fix)
 
 
