@@ -26,7 +26,10 @@ from app.flags.rules import RULE_FAULTS, CompiledFlag, Facts, Rule
 from app.plans.flag_types import fits
 from app.plans.models import Flag, Flags, PlanPreset
 
-RULES_FAILED = Counter("flag_rules_failed_total", "Evaluations of flags that a rule failed.")
+# With a label: a counter without one writes its file when it is imported, before there is a folder.
+RULES_FAILED = Counter(
+    "flag_rules_failed_total", "Evaluations of flags that a rule failed.", ["type"]
+)
 
 # Part of every fingerprint. Increase it in a release that answers differently for the same rows.
 FORMAT = 1
@@ -219,7 +222,7 @@ def _effective(
         try:
             rule = known.first_match(facts)
         except RULE_FAULTS:
-            RULES_FAILED.inc()
+            RULES_FAILED.labels(flag["flag_type"]).inc()
             layer = Layer.RULE_FAILED
     if rule is not None:
         layer, value = Layer.RULE, rule["value"]

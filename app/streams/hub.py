@@ -56,7 +56,9 @@ ENDING = {
 """Events after which a credential may be refused."""
 
 OPEN = Gauge("streams_open", "Open event streams, and reads that wait.", ["kind"])
-DROPPED = Counter("streams_dropped_total", "Streams that were closed as their client reads slowly.")
+DROPPED = Counter(
+    "streams_dropped_total", "Streams that were closed as their client reads slowly.", ["kind"]
+)
 
 
 class Hub:
@@ -97,7 +99,7 @@ class Hub:
     def remove(self, stream: Stream) -> None:
         self.streams.remove(stream)
         OPEN.labels(stream.kind).dec()
-        DROPPED.inc(stream.is_dropped)
+        DROPPED.labels(stream.kind).inc(stream.is_dropped)
         self._of_tenant[stream.tenant_id].remove(stream)
         if not self._of_tenant[stream.tenant_id]:
             del self._of_tenant[stream.tenant_id]
