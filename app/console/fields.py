@@ -12,6 +12,7 @@ from werkzeug.datastructures import MultiDict
 from app.core.json_text import Json
 
 MISSING = object()
+DRAFT = "form_draft"  # the name of buttons that change what inputs show, and save nothing
 
 SEVERAL = ("checks", "grid")
 Choices = Sequence[tuple[str, str]]
@@ -74,6 +75,10 @@ class Field:
     def typed(self, form: Sent) -> Json:
         """What the inputs show again, where it cannot be read or the API refuses it."""
         return form.getlist(self.name) if self.kind in SEVERAL else form.get(self.name, "")
+
+    def place(self, loc: Sequence[str]) -> str:
+        """Where in the value an error is."""
+        return ".".join(loc)
 
     def _empty(self) -> Json:
         if self.is_nullable:

@@ -15,7 +15,7 @@ from flask import redirect, request
 from app.console.access import Notice, set_notice
 from app.console.api import Answer, Query, Refused, call, get_once
 from app.console.blueprint import Shown, render
-from app.console.fields import MISSING, Field, Inputs, inputs_of
+from app.console.fields import DRAFT, MISSING, Field, Inputs, inputs_of
 from app.core.json_text import Json
 
 SHOWN_BESIDE_FIELDS = (400, 409, 412, 413, 415, 422)
@@ -54,6 +54,7 @@ class Form:
     undone_by: Sequence[Field] = ()  # what the opposite change sends, where the form has no fields
     errors: dict[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    is_draft: bool = False  # it is shown again as it was typed
     is_stale: bool = False  # somebody else has changed what the form is about
 
     def __post_init__(self) -> None:
@@ -94,6 +95,9 @@ class Form:
         if request.method != "POST":
             return self.page()
         values = self.posted(changed_only=changed_only)
+        if DRAFT in request.form:
+            self.is_draft, self.errors = True, {}
+            return self.page()
         if self.errors:
             return self.page(422)
         sent = body(dict(values)) if callable(body) else body
@@ -166,7 +170,7 @@ class Form:
 
     def shown(self, one: Field) -> Json:
         """What the input of a field shows."""
-        if one.name in self.errors and request.method == "POST":
+        if self.is_draft or (one.name in self.errors and request.method == "POST"):
             return one.typed(request.form)
         return one.shown(self.values.get(one.name))
 
@@ -193,7 +197,7 @@ class Form:
 
     def _explain(self, answer: Answer) -> None:
         """Put the entries of a 422 beside their fields, and all else above the form."""
-        names = {one.name for one in self.fields}
+        names = {one.name: one for one in self.fields}
         for entry in answer.entries:
             place = [str(part) for part in entry["loc"][1:]]
             name = next((part for part in place if part in names), None)
@@ -202,7 +206,7 @@ class Form:
                 self.problems.append(f"{'.'.join(place)}: {text}" if place else text)
             else:
                 rest = place[place.index(name) + 1 :]
-                where = f"{'.'.join(rest)}: " if rest else ""
+                where = f"{names[name].place(rest)}: " if rest else ""
                 self.errors.setdefault(name, []).append(f"{where}{text}")
         self.is_stale = answer.status == 412
         if answer.detail:

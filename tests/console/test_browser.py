@@ -33,6 +33,7 @@ from tests.factories import (
     create_tenant,
     limit_flag,
     platform_token,
+    preset_flag,
 )
 from tests.search import finding
 
@@ -662,6 +663,44 @@ class TestOperator:
         browser.open("/console")
         page.wait_for_selector("#work .numbers")
         assert "Trials that end" not in page.inner_text("#work")
+
+
+class TestRollOut:
+    def test_a_flag_goes_to_one_plan_first_and_then_to_a_part(self, visit):
+        """Rules are made of lists and read as sentences; what they change is told before."""
+        create_limits("free", preset_flag("beta", False))
+        create_tenant(slug="acme"), create_tenant(slug="initech")
+        browser = visit()
+        page = browser.page
+        page.set_viewport_size({"width": 1280, "height": 900})
+
+        browser.open("/console/plans")
+        page.click("text=free")
+        page.click(".links >> text=Edit")
+        page.click("text=Add a rule")
+        page.fill("[name=rules_percent]", "10")
+        page.click("text=Add a rule")
+        page.select_option("[name=rules_attribute] >> nth=2", "tenant.slug")
+        page.select_option("[name=rules_op] >> nth=2", "in")
+        page.fill("[name=rules_text] >> nth=2", "acme, globex")
+        page.click("text=Move up")
+        legend = page.locator(".rule legend")
+        assert legend.all_inner_texts() == [
+            "1. If the tenant's slug is one of acme, globex: on",
+            "2. 10 % of tenants: on",
+        ]
+        page.click(".rule >> nth=1 >> text=Remove")
+        page.click("text=Preview")
+        assert "The rules change the value of 1 of 2 tenants" in page.inner_text(".preview")
+        browser.check()
+        page.press("[name=rules_text] >> nth=0", "Enter")  # saves, and moves nothing
+
+        cell = page.locator("td >> text=If the tenant's slug is one of acme, globex: on")
+        expect(cell).to_be_visible()
+        browser.open(f"/console/tenants/{database.row(Tenant, slug='acme').id}/flags/beta")
+        assert "Rule rule-2" in page.inner_text(".facts")
+        assert "decides" in page.inner_text(".facts")
+        browser.check([LOOKS[1]])
 
 
 class TestBilling:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from app.console.forms import Form
 from app.console.lists import list_rows, show_list
 from app.console.pages.common import recent_history
 from app.console.pages.flags import value_field
+from app.console.rules import Rules, sentence
 from app.core.json_text import Json
 
 POLICIES = [("hard", "refuse"), ("soft", "count, and tell")]
@@ -51,6 +53,11 @@ METERING = (
     Field("policy", "Beyond the limit", "select", choices=POLICIES, is_required=True),
     Percentages("warn_at", "Warn at", help="Percentages, such as 80, 100."),
 )
+RULES = (
+    "The first rule that matches gives its value; without one, the value above applies. An override"
+    " takes precedence. The context's and fields' values: true, false and numbers are such,"
+    ' and "5" is a text.'
+)
 PATH = "/v1/billing/plans"
 TEMPLATE = "plan_form"
 
@@ -73,7 +80,8 @@ def create_plan() -> Shown:
 def show_plan(plan_id: UUID) -> Shown:
     path = f"{PATH}/{plan_id}"
     plan = api.get(path).data
-    return render("plan", plan["name"], plan=plan, types=TYPES, history=recent_history(path))
+    history = recent_history(path)
+    return render("plan", plan["name"], plan=plan, types=TYPES, history=history, sentence=sentence)
 
 
 @form_page("/plans/<uuid:plan_id>/edit")
@@ -144,10 +152,31 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
     return form.send("PATCH", query=query, body=body, done=done, undo=undo)
 
 
+@dataclass
+class FlagForm(Form):
+    """The form of a flag of a plan; a new flag has no ``key``."""
+
+    key: str = ""
+
+    def preview_rules(self) -> Json:
+        """What the rules that were typed would change; None where nothing tells it."""
+        path = f"{self.row}/flags/{quote(self.key, safe='')}/preview"
+        answer = self.key and api.call("POST", path, body={"rules": self.values.get("rules", [])})
+        return answer.data if answer and answer.is_ok else None
+
+
 def _fields(flag: Json) -> tuple[Field, ...]:
+    is_limit = flag["flag_type"] == "limit"
     value = value_field(flag["flag_type"], "default_value", "Value")
-    metering = METERING if flag["flag_type"] == "limit" else ()
-    return value, *metering, DESCRIPTION, LOCKED
+    rules = Rules(
+        "rules",
+        "Rules",
+        "rules",
+        help=RULES,
+        value=value_field(flag["flag_type"], "rules_value"),
+        has_rollouts=not is_limit,
+    )
+    return value, *(METERING if is_limit else ()), DESCRIPTION, LOCKED, rules
 
 
 def _values(flag: Json) -> Json:
@@ -158,7 +187,7 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
     """The form of one flag of the plan ``found``; a flag without a key is a new one."""
     plan, key = found.data, flag.get("flag_key")
     metering = METERING if flag["flag_type"] == "limit" else ()
-    form = Form(
+    form = FlagForm(
         title,
         _fields(flag) if key else (KEY, *_fields(flag)),
         row=f"{PATH}/{plan['id']}",
@@ -166,6 +195,7 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
         intro=f"The change applies to all tenants of the plan {plan['name']} at once.",
         back=_page(plan["id"]),
         template=TEMPLATE,
+        key=key or "",
     )
 
     def body(values: dict[str, Json]) -> Json:
@@ -173,6 +203,8 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
         changed = {"flag_key": key, "flag_type": flag["flag_type"], **values}
         if counted:
             changed["metering"] = counted
+        if not changed["rules"]:
+            del changed["rules"]
         others = plan["flags"]
         if key is None:
             return {"flags": [*others, changed]}
