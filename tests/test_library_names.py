@@ -41,7 +41,7 @@ DOCUMENTED = {
         " psycopg2.extensions.TRANSACTION_STATUS_INERROR psycopg2.extensions.cursor"
         " psycopg2.extensions.new_type psycopg2.extensions.parse_dsn"
         " psycopg2.extensions.register_type psycopg2.extensions.set_wait_callback"
-        " constraint_name host parameter_status port",
+        " constraint_name host port",
         "psycopg2.sql": "psycopg2.sql psycopg2.sql.Identifier psycopg2.sql.SQL",
     },
     "waitress": {
