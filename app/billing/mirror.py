@@ -58,17 +58,16 @@ LOCK = Statement(
     " pg_advisory_xact_lock(hashtextextended(concat_ws(' ', 'billing', CAST(:provider AS text),"
     " CAST(:subscription_id AS text)), 0))",
 )
-_IS_OWN = Subscription.bp_provider == bindparam("provider")
 LOCK_KNOWN = Statement(
     "subscriptions.lock_known",
     select(Subscription)
     .where(
         Subscription.bp_subscription_id == bindparam("subscription_id"),
-        _IS_OWN
+        (Subscription.bp_provider == bindparam("provider"))
         | Subscription.bp_provider.is_(None)
         | (Subscription.status_class == StatusClass.ENDED.value),
     )
-    .order_by(Subscription.bp_provider.is_not(None), Subscription.created_at)
+    .order_by(Subscription.created_at)
     .with_for_update(),
 )
 FIND_TENANTS_OF_CUSTOMER = Statement(
@@ -157,9 +156,8 @@ def note_customer(provider: str, customer: Customer, at: datetime | None = None)
     if customer.tenant and tenant_id is None:
         return Outcome.WAITING
     tenant_id = tenant_id or _named_tenant(customer.external_id)
-    return (
-        Outcome.APPLIED if customers.note(provider, customer.id, tenant_id, at) else Outcome.STALE
-    )
+    is_noted = customers.note(provider, customer.id, tenant_id, at)
+    return Outcome.APPLIED if is_noted else Outcome.STALE
 
 
 def is_known(provider: str, subscription_id: str) -> bool:
