@@ -125,7 +125,7 @@ def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> int | None:
     name = facts[BUCKET_BY[rule["rollout"].get("by", "tenant")]]
     if not name:
         return None
-    hashed = mmh3.hash(_cbor(f"{salt_of(rule, flag_key)}/{name}"), signed=False)
+    hashed = mmh3.hash(_cbor(salt_of(rule, flag_key) + name), signed=False)
     return (hashed * BUCKETS) >> 32
 
 
@@ -147,7 +147,7 @@ def _of_rule(rule: Rule, flag_key: str) -> Iterator[Targeting]:
         yield _logic(rule["when"])
     if "rollout" in rule:
         by, weight = _var(BUCKET_BY[rule["rollout"].get("by", "tenant")]), _weight(rule["rollout"])
-        name = {"cat": [f"{salt_of(rule, flag_key)}/", by]}
+        name = {"cat": [salt_of(rule, flag_key), by]}
         parts = [["in", weight], ["out", BUCKETS - weight]]
         yield {"!!": [by]}
         yield {"===": [{"fractional": [name, *parts]}, "in"]}

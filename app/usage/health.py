@@ -13,11 +13,12 @@ OVER_LIMITS = SharedMetric(
     "Tenants that use more than a limit (usage) or have more members than seats (seats).",
     ["kind"],
 )
-# A counter or a tenant can be over a limit only if it is over the preset's or has an override. Of
-# these, the database function `tenant_usage` knows the limit in force.
+# A counter or a tenant can be over a limit only if it is over the preset's, which can have rules, or has
+# an override. Of these, the database function `tenant_usage` knows the limit in force.
 _OVER_LIMITS = """
 WITH limits AS (
-    SELECT p.name, flag ->> 'flag_key' AS feature, (flag ->> 'default_value')::bigint AS most
+    SELECT p.name, flag ->> 'flag_key' AS feature, (flag ->> 'default_value')::bigint AS most,
+        flag -> 'rules' IS NOT NULL AS has_rules
     FROM plan_presets p CROSS JOIN LATERAL json_array_elements(p.flags) flag
     WHERE flag ->> 'flag_type' = 'limit'
 ), candidates AS (
@@ -26,7 +27,7 @@ WITH limits AS (
     JOIN tenants t ON t.plan_name = l.name
     JOIN usage_counters c ON c.tenant_id = t.id AND c.feature = l.feature
         AND (c.period_end IS NULL OR c.period_end > now())
-    WHERE l.feature <> 'seats' AND (l.most > -1 AND c.used > l.most OR EXISTS (
+    WHERE l.feature <> 'seats' AND (l.most > -1 AND c.used > l.most OR l.has_rules OR EXISTS (
         SELECT FROM feature_overrides o WHERE o.tenant_id = t.id AND o.flag_key = l.feature
     ))
     UNION  -- a counter of another period can be there too
@@ -35,8 +36,8 @@ WITH limits AS (
     JOIN tenants t ON t.plan_name = l.name
     JOIN memberships m ON m.tenant_id = t.id AND m.is_active
     WHERE l.feature = 'seats'
-    GROUP BY t.id, l.feature, l.most
-    HAVING l.most > -1 AND count(*) > l.most OR EXISTS (
+    GROUP BY t.id, l.feature, l.most, l.has_rules
+    HAVING l.most > -1 AND count(*) > l.most OR l.has_rules OR EXISTS (
         SELECT FROM feature_overrides o WHERE o.tenant_id = t.id AND o.flag_key = l.feature
     )
 ), exceeded AS (
