@@ -126,6 +126,18 @@ class Hub:
                 except (psycopg2.Error, PoolTimeout) as fault:
                     log.warning("streams_failed", extra={"reason": type(fault).__name__})
                     time.sleep(PAUSE)
+                except Exception:
+                    log.exception("streams_failed")
+                    self._begin_again()
+                    time.sleep(PAUSE)
+
+    def _begin_again(self) -> None:
+        """Go on at the feed's end, check everything, and let readers come back with their ids."""
+        self.position, self._flags_due = None, 0.0
+        self._due = dict.fromkeys(self._due, 0.0)
+        for stream in self.streams:
+            if isinstance(stream, FeedStream):
+                stream.end()
 
     def _read_events(self) -> None:
         """Tell the streams all events after the last position."""
@@ -136,12 +148,8 @@ class Hub:
                     if self.position is None:
                         self.position = service.last_position()
                     page = service.list_events(str(self.position), limit=READ)
-            except AppError:  # after a restore, for example: begin again, and check everything
-                self.position, self._flags_due = None, 0.0
-                self._due = dict.fromkeys(self._due, 0.0)
-                for stream in self.streams:
-                    if isinstance(stream, FeedStream):
-                        stream.end()
+            except AppError:  # after a restore, for example
+                self._begin_again()
                 continue
             for row in page.items:
                 self._tell(row)

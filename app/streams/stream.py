@@ -102,7 +102,7 @@ class Stream:
         import gevent  # only the stream process has it
 
         # It interrupts the greenlet, which may wait for the client.
-        self._drop = partial(gevent.kill, gevent.getcurrent(), block=False)
+        self._drop = partial(gevent.kill, gevent.getcurrent())
         self._hub.add(self)
         try:
             yield b"retry: %d\n\n" % random.randint(*RETRY)  # noqa: S311

@@ -1,0 +1,11 @@
+"""The form of ``python -m tests.faults streams`` that runs with the tests."""
+
+from tests.faults import streams
+
+
+def test_no_event_is_lost_or_doubled(app, environment):
+    report = streams.prove(app, environment, seconds=6)
+
+    assert report.changes > 50
+    assert (report.kills, report.restarts, report.dropped) == (2, 2, 1)
+    assert report.revoked_after < 2
