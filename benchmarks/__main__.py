@@ -163,6 +163,14 @@ def replicas(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def streams(arguments: argparse.Namespace) -> None:
+    """Print what 4,000 event streams take, and how late they are told of changes."""
+    from benchmarks.streams import OF_TENANT, STREAMS, report
+
+    with opened(arguments.folder, STREAMS // OF_TENANT, OF_TENANT) as ready:
+        print(report(ready, seconds=max(arguments.seconds, 15)))
+
+
 @contextmanager
 def opened(folder: Path | None, tenants: int, users_per_tenant: int) -> Iterator[Stage]:
     """The engines with their data, in a folder that is deleted unless one was named."""
@@ -190,6 +198,7 @@ COMMANDS = {
     "tables": tables,
     "sizes": sizes,
     "replicas": replicas,
+    "streams": streams,
 }
 
 

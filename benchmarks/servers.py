@@ -56,7 +56,7 @@ class Server:
 @contextmanager
 def serving(stage: Stage, name: str) -> Iterator[Server]:
     """Start one of :data:`COMMANDS` on a free port; it ends with the block."""
-    port = _free_port()
+    port = free_port()
     log = stage.folder / f"{name}.log"
     environment = {
         **stage.environment,
@@ -74,7 +74,7 @@ def serving(stage: Stage, name: str) -> Iterator[Server]:
             stderr=subprocess.STDOUT,
         )
     try:
-        if not _answers(process, port):
+        if not answers(process, port):
             raise SystemExit(f"{name} did not start:\n{log.read_text()[-2000:]}")
         yield Server(name, port, psutil.Process(process.pid))
     finally:
@@ -114,13 +114,13 @@ def _gunicorn_settings() -> dict[str, Any]:
     return settings
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
 
 
-def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+def answers(process: subprocess.Popen[bytes], port: int) -> bool:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -21,7 +21,8 @@ from app.streams.routes import BLUEPRINTS, waiting
 
 def create_app() -> Flask:
     """The WSGI application of the stream process. It reads the primary only."""
-    settings = {"DATABASE_REPLICA_URLS": ""}
+    # After a restart thousands of clients come back at once, and wait for their turn.
+    settings = {"DATABASE_REPLICA_URLS": "", "DB_POOL_TIMEOUT": "60"}
     made = service.create_app(settings, with_commands=False, register=_register)
     made.extensions[EXTENSION].start()
     return made

@@ -25,7 +25,7 @@ from tests.database import query
 from tests.faults._engines import private_engines
 from tests.ports import free_port
 from tests.running.serving import HOST, wait_until
-from tests.streams.support import Client, sequencing, stream_process
+from tests.streams.support import Client, kill, sequencing, stream_process
 
 READERS = 4
 PATIENCE = 60  # seconds until a reader has everything
@@ -120,7 +120,7 @@ def prove(app: Flask, environment: object, *, seconds: float = 12) -> Report:
             for _ in range(2):
                 with stream_process(found.environment, folder, port=port) as (_, process):
                     time.sleep(seconds / 6)
-                    process.kill()
+                    kill(process)
                 report.kills += 1
             with stream_process(found.environment, folder, port=port):
                 for engine in (found.engines.redis, found.engines.postgres):

@@ -4,6 +4,7 @@ import http.client
 import json
 import queue
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import psutil
 
 from app.events.sequencer import run_sequencer
 from tests.ports import free_port
@@ -28,6 +31,13 @@ def stream_process(environment: Mapping[str, str], folder: Path, *, port: int | 
         wait_until(lambda: answers(port, "/readyz") == 200 or process.poll() is not None)
         assert process.poll() is None, log.read_text()
         yield port, process
+
+
+def kill(process: subprocess.Popen) -> None:
+    """Kill gunicorn and its worker, which would else end by itself within a second."""
+    for one in [*psutil.Process(process.pid).children(), process]:
+        one.kill()
+    process.wait()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tests.factories import create_member, create_preset, create_tenant, platfor
 from tests.npm import install_packages
 from tests.ports import free_port
 from tests.running.serving import web_server
-from tests.streams.support import sequencing, stream_process
+from tests.streams.support import kill, sequencing, stream_process
 
 CHROMIUM = shutil.which("chromium")
 PAGE = """
@@ -113,8 +113,7 @@ def test_a_flag_follows_an_override_also_after_the_process_was_killed(
             before = len(requests)
             time.sleep(2)
             assert len(requests) == before  # it does not poll
-            process.kill()
-            process.wait()
+            kill(process)
         override = f"/v1/billing/flags/overrides/{made.json['data']['id']}"
         api.patch(override, token=platform_token(), json={"flag_value": "dark"})
         with stream_process(settings, tmp_path, port=port):
