@@ -785,7 +785,7 @@ class TestBilling:
         page.fill("#confirmation", "acme")
         page.click("main form button.danger")
         page.wait_for_selector(".notice >> text=The cancellation was recorded.")
-        expect(page.locator("main")).to_contain_text("Cancelled at just now, to the end")
+        expect(page.locator("main")).to_contain_text("Cancelled just now, to the end")
 
         browser.open(f"/console/tenants/{tenant.id}/flags")
         assert "15" in page.inner_text("main")
