@@ -23,7 +23,7 @@ from app.inbox import trial
 from app.inbox.providers import RECEIVERS
 from app.surfaces.commands.output import print_fields, print_rows, progress_bar
 from app.surfaces.commands.refusals import Refused
-from app.surfaces.commands.text import print_json
+from app.surfaces.commands.text import compact, print_json
 
 billing = OperationGroup("billing")
 provider_argument = click.argument("provider", type=click.Choice(list(PROVIDERS)))
@@ -146,4 +146,5 @@ def _try_receiver(provider: BillingProvider, address: str) -> str:
         status, answer = trial.send(provider.name, receiver, address, body=None, secret=None)
     except ValueError as fault:
         return str(fault)
-    return f"{WORKS if status == 200 else 'refused'}; {status} for a signed event: {answer}"
+    told = f"{status} for a signed event"
+    return f"{WORKS}; {told}." if status == 200 else f"refused; {told}: {compact(answer)}"
