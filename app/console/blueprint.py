@@ -99,13 +99,11 @@ def _shared() -> dict[str, object]:
 
 
 def _signed_in_as() -> str:
-    """The name or the e-mail address of who is signed in; the subject of superadmins."""
+    """The name of who is signed in; the subject of superadmins."""
     session = access.current_session()
     person = session.principal
     found = find(f"/v1/users/{person.actor.id}") if person and not person.is_platform else None
-    user = found.data if found else {"first_name": "", "last_name": "", "email": ""}
-    name = f"{user['first_name']} {user['last_name']}".strip()
-    return name or user["email"] or session.claims.subject
+    return words.person(found.data) if found else session.claims.subject
 
 
 def _next_question() -> tuple[str, int] | None:

@@ -74,7 +74,7 @@ PLATFORM_ACTIONS = (
     ("replay_failed_webhooks", "Replay the failed events", Permission.WEBHOOKS_WRITE),
 )
 TENANT_ACTIONS = (
-    ("grant_flag", "Grant a flag", Permission.FLAGS_WRITE),
+    ("grant_flag", "Grant a flag", Permission.SUPERADMIN),
     ("assign_plan", "Assign a plan", Permission.SUPERADMIN),
     ("edit_tenant", "Edit the tenant", Permission.TENANTS_WRITE),
     ("create_user", "New user", Permission.USERS_WRITE),

@@ -177,6 +177,12 @@ def differences(event: Json) -> list[tuple[str, Json, Json]]:
     return [(name, before.get(name), after.get(name)) for name in names]
 
 
+def person(user: Json) -> str:
+    """The name of a user, or the e-mail address."""
+    name = f"{user['first_name']} {user['last_name']}".strip()
+    return name or user["email"] or "User"
+
+
 def who(event: Json, you: str = "") -> str:
     """Who made a change: a name, or the actor's id in words; ``you`` is the reader's id."""
     if event["actor"] == you:

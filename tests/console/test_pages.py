@@ -22,7 +22,7 @@ from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
-from tests.console.conftest import Browser
+from tests.console.conftest import Browser, hidden_inputs
 from tests.console.world import ATTACK, addresses, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
@@ -341,6 +341,22 @@ class TestForms:
             "SELECT flag_key, flag_value FROM feature_overrides ORDER BY flag_key"
         )
         assert found == [("beta", True), ("limits", {"a": [2]})]
+
+    def test_an_override_ends_in_one_press_and_comes_back(self, browser, tenant):
+        create_preset("free", beta=False)
+        page = f"/console/tenants/{tenant.id}/flags/beta"
+        values = {"expires_at": "2099-12-07T21:00", "reason": "Pilot", "carry_over": "on"}
+        stored = "SELECT flag_value, expires_at, reason, carry_over FROM feature_overrides"
+        browser.send(f"{page}/override", flag_value="true", **values)
+        before = database.query(stored)
+        form = browser.get(page).text.partition(f'action="{page}/end"')[2]
+
+        ended = browser.post(f"{page}/end", data=hidden_inputs(form))
+        none = database.query(stored)
+        browser.undo(page)
+
+        assert ended.status_code == 303
+        assert (none, database.query(stored)) == ([], before)
 
     def test_an_override_has_a_reason_which_a_setting_requires(
         self, app, tenant, browser, monkeypatch

@@ -9,11 +9,10 @@ from flask import request, url_for
 from werkzeug.exceptions import BadRequest
 
 from app.auth.permissions import Role
-from app.console import api
+from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, render
 from app.console.forms import Form
-from app.console.pages.common import person_name
 from app.console.pages.members import PATH as MEMBERS
 from app.console.pages.members import ROLE
 from app.console.pages.tenants import PATH as TENANTS
@@ -76,7 +75,7 @@ def _send(form: Form, method: str, path: str, change: str, refusal: Callable[[Js
 
 
 def _name(row: Json) -> str:
-    return f"{person_name(row['user'])}, {row['role']}" if "user" in row else str(row["name"])
+    return f"{words.person(row['user'])}, {row['role']}" if "user" in row else str(row["name"])
 
 
 def _refusal(answer: api.Answer) -> str:

@@ -77,11 +77,6 @@ def name_of(tenant_id: UUID) -> str:
     return name
 
 
-def person_name(user: Json) -> str:
-    name = f"{user['first_name']} {user['last_name']}".strip()
-    return name or user["email"] or "User"
-
-
 def recent_changes(*, tenants: bool = False, **filters: object) -> Json:
     """The last changes that the filters choose, newest first; None where they may not be read.
 

@@ -7,12 +7,12 @@ from uuid import UUID
 from flask import request
 
 from app.auth.permissions import TENANT, Permission, Role
-from app.console import api
+from app.console import api, words
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form
 from app.console.lists import DATES, NAME, Filter, list_rows, show_list
-from app.console.pages.common import RowName, person_name, recent_history
+from app.console.pages.common import RowName, recent_history
 from app.core.json_text import Json
 
 ROLE = Field("role", "Role", "select", choices=choices(*Role), is_required=True)
@@ -67,7 +67,7 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
         ).data
     return render(
         "member",
-        person_name(member["user"]),
+        words.person(member["user"]),
         member=member,
         permission=permission,
         permissions=[each for each in Permission if each in TENANT],
@@ -117,4 +117,4 @@ def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
 
 
 def _name(member: Json) -> str:
-    return person_name(api.get_once(f"/v1/users/{member['user_id']}").data)
+    return words.person(api.get_once(f"/v1/users/{member['user_id']}").data)

@@ -9,14 +9,14 @@ from uuid import UUID
 from flask import Response
 
 from app.auth.permissions import Permission
-from app.console import api
+from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field
 from app.console.forms import Form
 from app.console.lists import DATES, NAME, STATE, Filter, list_rows, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
-from app.console.pages.common import person_name, recent_history
+from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
 FILTERS = (NAME, STATE, Filter("email", "E-mail address", is_rare=True), *DATES)
@@ -55,7 +55,7 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
     memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
     return render(
         "user",
-        person_name(user),
+        words.person(user),
         user=user,
         memberships=memberships.data if memberships else [],
         meta_data=metadata_facts(tenant_id, "user", user["meta_data"]),
@@ -66,7 +66,7 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
 
 @form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form("Edit the profile of {}", PROFILE, row=f"{PATH}/{user_id}", name=person_name)
+    form = Form("Edit the profile of {}", PROFILE, row=f"{PATH}/{user_id}", name=words.person)
     return form.send("PATCH", done="The profile was changed.", changed_only=True)
 
 
@@ -74,7 +74,7 @@ def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     found = api.get_once(path)
-    form = metadata_form(tenant_id, "user", found, lambda _: person_name(found.data))
+    form = metadata_form(tenant_id, "user", found, lambda _: words.person(found.data))
     return form.send(
         "PATCH",
         f"{path}/meta_data",
@@ -89,7 +89,7 @@ def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Deactivate {}",
         row=f"{PATH}/{user_id}",
-        name=person_name,
+        name=words.person,
         intro="All requests of this person are refused in this tenant, and the sessions end.",
         is_dangerous=True,
     )
@@ -102,7 +102,7 @@ def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Activate {}",
         row=f"{PATH}/{user_id}",
-        name=person_name,
+        name=words.person,
         intro="The person can use this tenant again, where the membership is active.",
     )
     done = "The user is active."
@@ -114,7 +114,7 @@ def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Export {}",
         row=f"{PATH}/{user_id}",
-        name=person_name,
+        name=words.person,
         intro="A file with what this tenant has about the person, table by table. The audit trail"
         " records the export.",
         submit="Download",
@@ -132,7 +132,7 @@ def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
     form = Form(
         "Erase {}",
         row=path,
-        name=person_name,
+        name=words.person,
         intro=lambda: (
             f"The personal data of {who()} in this tenant is deleted or redacted."
             " This cannot be undone."
