@@ -135,6 +135,14 @@ def usage(arguments: argparse.Namespace) -> None:
             print(report(ready, connections=connections, seconds=arguments.seconds))
 
 
+def flags(arguments: argparse.Namespace) -> None:
+    """Print what rules cost the evaluation of all flags."""
+    from benchmarks.flags import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready))
+
+
 def tables(arguments: argparse.Namespace) -> None:
     """Print what requests cost on large tables, and how long retention locks them."""
     from benchmarks.tables import report
@@ -194,6 +202,7 @@ COMMANDS = {
     "deleting": deleting,
     "scim": scim,
     "usage": usage,
+    "flags": flags,
     "events": events,
     "tables": tables,
     "sizes": sizes,

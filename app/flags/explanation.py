@@ -10,7 +10,7 @@ from app.audit.service import list_events
 from app.core.db.pages import MAX_LIMIT, ListOrder, Paging
 from app.core.json_text import Json
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate
-from app.flags.rules import BUCKETS, RULE_FAULTS, Facts, Rule, bucket, compile_rule, salt_of
+from app.flags.rules import BUCKETS, RULE_FAULTS, Facts, Rule, bucket, compile_rule
 from app.plans.presets import find_preset, list_presets
 
 NEWEST = Paging(limit=1, order=ListOrder.NEWEST_FIRST)
@@ -43,9 +43,8 @@ def _explained(rule: Rule, facts: Facts, flag: EffectiveFlag) -> dict[str, Json]
     with suppress(*RULE_FAULTS):
         told["matches"] = compile_rule(rule, {"flag_key": flag.key, "flag_type": flag.type})(facts)
         if "rollout" in rule:
-            found = bucket(rule, facts, flag.key)
+            found, told["salt"] = bucket(rule, facts, flag.key)
             told["bucket"] = None if found is None else found * 100 / BUCKETS
-            told["salt"] = salt_of(rule, flag.key)
     return told
 
 

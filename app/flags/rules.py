@@ -84,13 +84,14 @@ def compile_rule(rule: Rule, flag: Flag) -> Test:
     when = compiled(rule["when"]) if "when" in rule else None
     if "rollout" not in rule:
         return when or compiled({"all": []})
+    attribute, salt = _bucketed(rule, flag["flag_key"])
     weight = _weight(rule["rollout"])
 
     def test(facts: Mapping[str, Json]) -> bool:
         if when is not None and not when(facts):
             return False
-        found = bucket(rule, facts, flag["flag_key"])
-        return found is not None and found < weight
+        name = facts[attribute]
+        return bool(name) and _bucket(salt + name) < weight
 
     return test
 
@@ -120,17 +121,24 @@ class CompiledFlag(NamedTuple):
         return None
 
 
-def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> int | None:
-    """The bucket of a rollout, from 0 to 99,999; None without the tenant or user to put in."""
-    name = facts[BUCKET_BY[rule["rollout"].get("by", "tenant")]]
-    if not name:
-        return None
-    hashed = mmh3.hash(_cbor(salt_of(rule, flag_key) + name), signed=False)
-    return (hashed * BUCKETS) >> 32
+def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> tuple[int | None, str]:
+    """The bucket of a rollout, from 0 to 99,999, and its salt.
+
+    The bucket is None without the tenant or user to put in.
+    """
+    attribute, salt = _bucketed(rule, flag_key)
+    name = facts[attribute]
+    return _bucket(salt + name) if name else None, salt
 
 
-def salt_of(rule: Rule, flag_key: str) -> str:
-    return str(rule["rollout"].get("salt", flag_key))
+def _bucketed(rule: Rule, flag_key: str) -> tuple[str, str]:
+    """The attribute that a rollout puts into a bucket, and the salt."""
+    rollout = rule["rollout"]
+    return BUCKET_BY[rollout.get("by", "tenant")], rollout.get("salt", flag_key)
+
+
+def _bucket(text: str) -> int:
+    return (mmh3.hash(_cbor(text), signed=False) * BUCKETS) >> 32
 
 
 def to_flagd(rule: Rule, flag_key: str) -> Targeting:
@@ -146,8 +154,9 @@ def _of_rule(rule: Rule, flag_key: str) -> Iterator[Targeting]:
     if "when" in rule:
         yield _logic(rule["when"])
     if "rollout" in rule:
-        by, weight = _var(BUCKET_BY[rule["rollout"].get("by", "tenant")]), _weight(rule["rollout"])
-        name = {"cat": [salt_of(rule, flag_key), by]}
+        (attribute, salt), weight = _bucketed(rule, flag_key), _weight(rule["rollout"])
+        by = _var(attribute)
+        name = {"cat": [salt, by]}
         parts = [["in", weight], ["out", BUCKETS - weight]]
         yield {"!!": [by]}
         yield {"===": [{"fractional": [name, *parts]}, "in"]}

@@ -95,11 +95,15 @@ def comparisons(condition: Condition, loc: Location = ()) -> Iterator[tuple[Cond
 
 
 @lru_cache(maxsize=1000)  # parsing takes 5 µs, and many rules compare the same version
-def version_of(text: str) -> Version:
-    """A semantic version; ``v1.2`` is 1.2.0. Raises ValueError."""
+def version_of(text: str) -> tuple[object, ...]:
+    """The sort key of a semantic version; ``v1.2`` is 1.2.0. Raises ValueError."""
     if len(text) > MAX_VERSION:
         raise ValueError("The version is too long.")
-    return Version.parse(text[1:] if text[:1] in "vV" else text, optional_minor_and_patch=True)
+    text = text[1:] if text[:1] in "vV" else text
+    found = Version.parse(text, optional_minor_and_patch=True)
+    parts = (found.prerelease or "").split(".")
+    early = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+    return found.major, found.minor, found.patch, early if found.prerelease else ((2,),)
 
 
 def moment_of(text: str) -> datetime:

@@ -225,6 +225,10 @@ class TestConditions:
             ("suffix", "a.b", ".b", True),
             ("semver_gt", "v1.2", "1.1.9", True),
             ("semver_lt", "1.0.0-rc.1", "1.0.0", True),
+            ("semver_lt", "1.0.0-rc.2", "1.0.0-rc.10", True),
+            ("semver_lt", "1.0.0-2", "1.0.0-beta", True),
+            ("semver_lt", "1.0.0-rc", "1.0.0-rc.1", True),
+            ("semver_gt", "1.0.0+2", "1.0.0+1", False),
             ("semver_gt", "one", "1.0.0", False),
             ("semver_gt", 2, "1.0.0", False),
             ("semver_gt", "9" * 5000, "1.0.0", False),
@@ -525,7 +529,7 @@ class TestExplain:
             query_string={"tenant_id": str(tenant.id)},
         ).json["data"]
 
-        number = bucket(rollout(1, salt="s"), {"tenant.id": str(tenant.id)}, "beta") / 1000
+        number = bucket(rollout(1, salt="s"), {"tenant.id": str(tenant.id)}, "beta")[0] / 1000
         assert (told["decided_by"], told["rule"], told["value"]) == ("rule", "yes", True)
         assert told["rules"] == [
             {"name": "no", "matches": False, "bucket": None, "salt": None},
