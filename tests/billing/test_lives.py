@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
-from urllib.parse import parse_qsl
 
 import pytest
 from flask import Flask
@@ -24,11 +23,11 @@ from app.billing.snapshots import BillingEvent
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db import tenancy
-from app.inbox.providers.payloads import Document, parse_object
+from app.inbox.providers.payloads import parse_object
 from tests import database
 from tests.billing.reading import service
 from tests.billing.simulated.base import START, Event, Simulated, Subscription
-from tests.billing.simulated.lives import PAIRS, live
+from tests.billing.simulated.lives import PAIRS, live, whole
 from tests.billing.support import Mirror, stored
 from tests.factories import create_tenant
 
@@ -50,19 +49,6 @@ def random_order(data: st.DataObject, found: list[Any]) -> list[Any]:
 
 def read_event(provider: BillingProvider, event: Event) -> BillingEvent:
     return provider.event(parse_object(event.body))
-
-
-def whole(account: Simulated, provider: BillingProvider, id_: str) -> Document:
-    """The subscription as the API answers it, with what more has to be read."""
-    found = provider.subscription_in(get(account, provider.subscription_path(id_)))
-    while path := provider.more_path(found):
-        found = provider.with_more(found, get(account, path))
-    return found
-
-
-def get(account: Simulated, path: str) -> Document:
-    url, _, query = path.partition("?")
-    return Document(account.answer(account.api_path + url, dict(parse_qsl(query))))
 
 
 def check(account: Simulated, subscription: Subscription) -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from urllib.parse import parse_qsl
 
 from hypothesis import strategies as st
 
 from app.billing.providers import chargebee, lemonsqueezy, paddle, polar, stripe
 from app.billing.providers.provider import BillingProvider
+from app.inbox.providers.payloads import Document
 from tests.billing.simulated.base import Line, Simulated, Status, Subscription
 from tests.billing.simulated.chargebee import Chargebee
 from tests.billing.simulated.lemonsqueezy import LemonSqueezy
@@ -55,3 +57,17 @@ def live(
             case change:
                 account.apply(change, subscription)
         yield subscription
+
+
+def whole(account: Simulated, provider: BillingProvider, id_: str) -> Document:
+    """The subscription as the API answers it, with what more has to be read."""
+    found = provider.subscription_in(get(account, provider.subscription_path(id_)))
+    while path := provider.more_path(found):
+        found = provider.with_more(found, get(account, path))
+    return found
+
+
+def get(account: Simulated, path: str) -> Document:
+    """The answer of the API to a path."""
+    url, _, query = path.partition("?")
+    return Document(account.answer(account.api_path + url, dict(parse_qsl(query))))
