@@ -22,6 +22,7 @@ RUN_ELSEWHERE = {
     "pg_restore": "tests/running/test_backup.py",
     "pg_basebackup": "tests/running/test_backup.py",
     "PGDATA=": "tests/running/test_backup.py",
+    "flagd start": "tests/flags/test_flagd.py",
 }
 """Beginnings of blocks, and what runs them instead."""
 CLIENTS = PROJECT / "docs" / "guides" / "clients.md"  # tests/clients runs it
