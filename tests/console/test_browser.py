@@ -112,7 +112,8 @@ class Visit:
 
     def check(self, looks=LOOKS):
         """Note what axe finds, and what is too wide or, on a phone, cut or too small to touch."""
-        if not self.page.evaluate("'axe' in window"):
+        if not self.checked:
+            self.context.add_init_script(AXE)  # for the pages that follow
             self.page.evaluate(AXE)
         for scheme, width, rules in looks:
             known = FRAME if (scheme, width) in self.checked else []
