@@ -10,18 +10,17 @@ tenants have the default plan.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
-
-import orjson
 
 from app.core import json_text
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
-from app.flags.evaluation import IN_FORCE, OVERRIDES
-from app.flags.rules import Facts, to_flagd
+from app.flags.evaluation import FROM_PLANS, IN_FORCE, OVERRIDES
+from app.flags.rule_preview import COMPARED_FACTS
+from app.flags.rules import RULE_FAULTS, Facts, to_flagd
 from app.plans.flag_types import fits
 from app.plans.following import default_plan
 from app.plans.models import Flag
@@ -52,7 +51,7 @@ LIST_TENANTS = Statement(
     "flags.list_tenants_by_plan",
     f"""
     SELECT plan.tenant_id, plan.plan_name, plan.is_active,
-        CASE WHEN plan.plan_name = ANY (:compared) THEN plan.facts END AS facts
+        CASE WHEN plan.plan_name = ANY (:compared) THEN {COMPARED_FACTS} END AS facts
     FROM plans_in_force plan WHERE {CHOSEN} AND (
         plan.plan_name <> :usual OR NOT plan.is_active OR plan.plan_name = ANY (:compared)
     ) ORDER BY plan.tenant_id LIMIT :limit
@@ -64,9 +63,7 @@ LIST_OVERRIDES = Statement(
     SELECT * FROM (
         SELECT DISTINCT ON (plan.tenant_id, o.flag_key)
             plan.tenant_id, plan.plan_name, o.flag_key, o.flag_value, {IN_FORCE} AS is_in_force
-        FROM plans_in_force plan
-        JOIN plan_presets preset ON preset.name = plan.plan_name
-        LEFT JOIN plan_presets ended ON ended.name = plan.ended_plan_name
+        {FROM_PLANS}
         JOIN LATERAL (SELECT o.* {OVERRIDES}) o ON true
         WHERE plan.is_active AND {CHOSEN}
         ORDER BY plan.tenant_id, o.flag_key, o.plan_preset_id = preset.id DESC
@@ -87,20 +84,28 @@ def document(*, plan: str | None = None, tenant_id: UUID | None = None) -> dict[
         if usual is None:
             raise NotFound.of("tenant")
     chosen = {"plan": plan, "tenant_id": tenant_id, "limit": MAX_LISTED + 1}
-    compared = [
-        name for name, flags in presets.items() if any(map(_compares_tenant, flags.values()))
-    ]
-    tenants = LIST_TENANTS.all(usual=usual, compared=compared, **chosen)
+    compared = {name: _compared(flags.values()) for name, flags in presets.items()}
+    tenants = LIST_TENANTS.all(
+        usual=usual,
+        compared=[name for name, attributes in compared.items() if attributes],
+        names=[one.removeprefix("tenant.meta_data.") for one in set().union(*compared.values())],
+        **chosen,
+    )
     overrides = LIST_OVERRIDES.all(**chosen)
     if max(len(tenants), len(overrides)) > MAX_LISTED:
         raise FlagdDocumentTooLarge
     return _Export(usual, presets, tenants, overrides).document()
 
 
-def _compares_tenant(flag: Flag) -> bool:
-    """Whether a rule of the flag has a condition on the tenant."""
-    conditions = (rule.get("when", {}) for rule in flag.get("rules", ()))
-    return any(_is_on_tenant(one) for each in conditions for one, _ in comparisons(each))
+def _compared(flags: Iterable[Flag]) -> set[str]:
+    """The attributes of tenants that rules of these flags compare."""
+    return {
+        str(one["attribute"])
+        for flag in flags
+        for rule in flag.get("rules", ())
+        for one, _ in comparisons(rule.get("when", {}))
+        if _is_on_tenant(one)
+    }
 
 
 def _is_on_tenant(comparison: Condition) -> bool:
@@ -151,41 +156,41 @@ class _Export:
 
     def _flag(self, key: str) -> dict[str, Any]:
         variants = Variants()
-        plans: dict[bytes, list[str]] = defaultdict(list)  # targeting -> plans, the usual one first
-        for name in self.plans:
-            flag = self.presets.get(name, {}).get(key)
-            targeting = self._of_plan(flag, name, variants) if flag else None
-            plans[json_text.dumps(targeting)].append(name)
-        (first, _), *others = plans.items()
-        targeting = orjson.loads(first)
-        for text, names in others:
-            refs = [{"$ref": self.refs[name]} for name in names]
-            targeting = {"if": [{"or": refs}, orjson.loads(text), targeting]}
+        usual, *others = (
+            self._of_plan(self.presets.get(name, {}).get(key), name, variants)
+            for name in self.plans
+        )
+        targeting = usual
+        for name, each in zip(self.plans[1:], others, strict=True):
+            if each != usual:
+                targeting = {"if": [{"$ref": self.refs[name]}, each, targeting]}
         tenants: dict[str | None, list[str]] = defaultdict(list)
         for override in self.overrides[key]:
             tenants[variants.name(override.flag_value)].append(str(override.tenant_id))
         for value, tenant_ids in tenants.items():
             targeting = {"if": [self._is_one_of(tenant_ids), value, targeting]}
-        decided = {"targeting": targeting} if isinstance(targeting, dict) else {}
-        default = None if decided else targeting
-        return {
-            "state": "ENABLED",
-            "variants": variants.values,
-            "defaultVariant": default,
-            **decided,
-        }
+        if isinstance(targeting, dict):
+            decided = {"defaultVariant": None, "targeting": targeting}
+        else:
+            decided = {"defaultVariant": targeting}
+        return {"state": "ENABLED", "variants": variants.values, **decided}
 
-    def _of_plan(self, flag: Flag, plan_name: str, variants: Variants) -> Any:
+    def _of_plan(self, flag: Flag | None, plan_name: str, variants: Variants) -> Any:
         """What gives the value of a plan's flag to tenants without an override."""
-        usual = variants.name(flag["default_value"])
-        targeting: Any = usual
-        for rule in reversed(flag.get("rules", ())):
-            if "when" in rule:
-                rule = {**rule, "when": self._listed(rule["when"], self.facts[plan_name])}
-            condition = to_flagd(rule, flag["flag_key"])
-            targeting = {"if": [condition, variants.name(rule["value"]), targeting]}
-        if isinstance(targeting, dict) and "suspended" in self.evaluators:
-            targeting = {"if": [{"$ref": "suspended"}, usual, targeting]}
+        if flag is None:
+            return None
+        value = variants.name(flag["default_value"])
+        targeting: Any = value
+        try:
+            for rule in reversed(flag.get("rules", ())):
+                if "when" in rule:
+                    rule = {**rule, "when": self._listed(rule["when"], self.facts[plan_name])}
+                condition = to_flagd(rule, flag["flag_key"])
+                targeting = {"if": [condition, variants.name(rule["value"]), targeting]}
+        except RULE_FAULTS:  # as in an evaluation, the preset's value
+            return value
+        if targeting != value and "suspended" in self.evaluators:
+            targeting = {"if": [{"$ref": "suspended"}, value, targeting]}
         return targeting
 
     def _listed(self, condition: Condition, tenants: Mapping[str, Facts]) -> Condition:
@@ -197,11 +202,10 @@ class _Export:
             return {"attribute": "context.tenant_id", "op": "in", "value": ids}
         if "not" in condition:
             return {"not": self._listed(condition["not"], tenants)}
-        return {
-            name: [self._listed(one, tenants) for one in each]
-            for name, each in condition.items()
-            if name in ("all", "any")
-        } or condition
+        if "attribute" in condition:
+            return condition
+        ((name, parts),) = condition.items()
+        return {name: [self._listed(one, tenants) for one in parts]}
 
     def _is_one_of(self, tenant_ids: list[str]) -> dict[str, Json]:
         self._count(tenant_ids)

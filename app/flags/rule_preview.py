@@ -19,21 +19,22 @@ from app.plans.rule_schemas import rule_errors
 MAX_TENANTS, SLICE, SHOWN = 100_000, 5_000, 20
 FIRST = UUID(int=0)
 
-# Of the metadata, which can be large, only the keys that the rules compare.
+COMPARED_FACTS = """(
+    SELECT json_object_agg(fact.key, CASE fact.key WHEN 'meta_data' THEN coalesce((
+        SELECT json_object_agg(name, fact.value -> name)
+        FROM unnest(CAST(:names AS text[])) name
+    ), '{}') ELSE fact.value END) FROM json_each(plan.facts) fact
+)"""
+"""What rules compare of a tenant; of its metadata, which can be large, only these keys."""
 LIST_TENANTS = Statement(
     "flags.list_tenants_of_preset",
     f"""
     SELECT plan.tenant_id, plan.is_active AND NOT EXISTS (
         SELECT {OVERRIDES} AND o.flag_key = :flag_key AND {IN_FORCE}
-    ) AS follows_rules, (
-        SELECT json_object_agg(fact.key, CASE fact.key WHEN 'meta_data' THEN coalesce((
-            SELECT json_object_agg(name, fact.value -> name)
-            FROM unnest(CAST(:names AS text[])) name
-        ), '{{}}') ELSE fact.value END) FROM json_each(plan.facts) fact
-    ) AS facts
+    ) AS follows_rules, {COMPARED_FACTS} AS facts
     {FROM_PLANS} WHERE preset.id = :preset_id AND plan.tenant_id > :after
     ORDER BY plan.tenant_id LIMIT :limit
-    """,  # noqa: S608
+    """,
     prepare=False,
 )
 

@@ -170,7 +170,7 @@ def _logic(condition: Condition) -> Targeting:
     if "not" in condition:
         return {"!": [_logic(condition["not"])]}
     have, value = _var(condition["attribute"]), condition["value"]
-    is_text, is_number = {"starts_with": [have, ""]}, {"===": [{"+": [have]}, have]}
+    is_text = {"starts_with": [have, ""]}
     match condition["op"]:
         case Op.EQ:
             return _equals(have, value)
@@ -193,7 +193,12 @@ def _logic(condition: Condition) -> Targeting:
             text = moment_of(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             return _all([is_text, {"<" if op == Op.BEFORE else ">": [have, text]}])
     sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[condition["op"]]
-    return _all([is_number, _is_no_boolean(have), {sign: [have, value]}])
+    is_number: list[Targeting] = [
+        {"!==": [have, None]},
+        {"!": [is_text]},
+        {"===": [{"+": [have]}, have]},
+    ]
+    return _all([*is_number, _is_no_boolean(have), {sign: [have, value]}])
 
 
 def _equals(have: Targeting, value: Json) -> Targeting:

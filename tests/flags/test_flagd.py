@@ -110,6 +110,12 @@ class TestValues:
 
         assert value(core, "limits", tenant.id) == ABSENT
 
+    def test_of_a_rule_that_is_not_valid_are_the_plans(self, app, read):
+        broken = {"name": "a", "when": {"attribute": "tenant.plan", "op": "?"}, "value": "dark"}
+        create_limits("free", {**preset_flag("theme", "plain"), "rules": [broken]})
+
+        assert value(read(), "theme", create_tenant().id) == "plain"
+
     def test_need_no_lists_where_all_tenants_have_the_default_plan(self, api, key):
         create_preset(theme="plain")
         create_tenant()
