@@ -64,10 +64,13 @@ class SentSchema(Schema):
 NESTED = {"minItems": 1, "maxItems": MAX_CONDITIONS}
 
 
+EXAMPLE = {"attribute": "tenant.plan", "op": "in", "value": ["growth", "pro"]}
+
+
 class ConditionSchema(SentSchema):
     """One comparison, or one of `all`, `any` and `not` of further conditions."""
 
-    examples = {"attribute": "tenant.plan", "op": "in", "value": ["growth", "pro"]}
+    examples = {**EXAMPLE, "all_": [EXAMPLE], "any_": [EXAMPLE], "not_": EXAMPLE}
     descriptions = {
         "attribute": "`tenant.` with `plan`, `slug`, `region`, `country`, `age_days` or"
         " `meta_data.KEY`; `user.` with `role`, `email_domain` or `meta_data.KEY`; `context.KEY`.",

@@ -117,17 +117,26 @@ class Document:
     def example(self, schema: Mapping[str, Any]) -> Any:
         return example_of(dict(schema), self.content)
 
-    def places(self, schema: Mapping[str, Any], at: Place = ()) -> Iterator[Place]:
-        """Where in a body of ``schema`` a value can stand, at every depth."""
+    def places(
+        self, schema: Mapping[str, Any], at: Place = (), above: tuple[str, ...] = ()
+    ) -> Iterator[Place]:
+        """Where in a body of ``schema`` a value can stand, at every depth.
+
+        A schema that contains itself, as conditions do, is entered once.
+        """
+        name = schema.get("$ref", "")
+        if name in above:
+            return
+        above = (*above, name) if name else above
         schema = self.resolved(schema)
         for part in alternatives(schema):
-            yield from self.places(part, at)
+            yield from self.places(part, at, above)
         for name, part in schema.get("properties", {}).items():
             yield (*at, name)
-            yield from self.places(part, (*at, name))
+            yield from self.places(part, (*at, name), above)
         if "items" in schema:
             yield (*at, 0)
-            yield from self.places(schema["items"], (*at, 0))
+            yield from self.places(schema["items"], (*at, 0), above)
         if schema.get("additionalProperties") is True:
             yield (*at, "any")
 

@@ -36,7 +36,7 @@ def add_examples(document: dict[str, Any]) -> None:
 
 def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     """A value that ``schema`` accepts."""
-    while "$ref" in schema:
+    while "$ref" in schema and "examples" not in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     for key in ("example", "const", "default"):
         if key in schema:
