@@ -56,6 +56,7 @@ LIST_TENANTS = Statement(
         plan.plan_name <> :usual OR NOT plan.is_active OR plan.plan_name = ANY (:compared)
     ) ORDER BY plan.tenant_id LIMIT :limit
     """,  # noqa: S608
+    prepare=False,  # so that the plan is that of one tenant, or of all
 )
 LIST_OVERRIDES = Statement(
     "flags.list_overrides_in_force",
@@ -69,6 +70,7 @@ LIST_OVERRIDES = Statement(
         ORDER BY plan.tenant_id, o.flag_key, o.plan_preset_id = preset.id DESC
     ) one WHERE is_in_force LIMIT :limit
     """,  # noqa: S608
+    prepare=False,
 )
 """Those of active tenants. An override of the plan's preset replaces one that carries over."""
 

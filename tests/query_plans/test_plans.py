@@ -15,6 +15,7 @@ MAY_SCAN = {
     "custom_fields.list_empty_selects": "It looks at all fields for an operator, for half a second at most.",
     "event_outbox.backlog": "It counts what waits, at most 100,000 rows.",
     "events.sequence": "All rows of the outbox wait.",
+    "flags.list_overrides_in_force": "It reads those of all tenants, at most 20,000.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
     "usage_counters.count_over_limits": "It counts over all tenants, every ten minutes.",
     "usage_counters.list_over_limits": "It looks at all tenants, for half a second at most.",
