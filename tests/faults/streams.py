@@ -175,7 +175,7 @@ def _drop_slow_reader(report: Report, api: Api, port: int, tenant: Tenant, token
             path = f"/v1/users/{user.id}/meta_data"
             assert api.patch(path, token=token, json={"patches": patches}).status_code == 200
         text = httpx.get(f"http://{HOST}:{port}/metrics").text
-        return "streams_dropped_total 1.0" in text
+        return 'streams_dropped_total{kind="events"} 1.0' in text
 
     wait_until(is_dropped, PATIENCE)
     slow.close()

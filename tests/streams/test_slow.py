@@ -25,7 +25,10 @@ def test_is_dropped_at_256_kib(api, port, tenant):
         for number in range(100):
             patches = {"note": str(number % 10) * LARGE}
             api.patch(f"/v1/users/{user.id}/meta_data", token=token, json={"patches": patches})
-        return "streams_dropped_total 1.0" in httpx.get(f"http://{HOST}:{port}/metrics").text
+        return (
+            'streams_dropped_total{kind="events"} 1.0'
+            in httpx.get(f"http://{HOST}:{port}/metrics").text
+        )
 
     wait_until(is_dropped)
     slow.close()
