@@ -20,6 +20,7 @@ from app.core.errors import AppError, NotFound, Unavailable
 from app.core.http import parser
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import Endpoint, Guarded, reads_primary
+from app.core.http.rate_limit import IS_COUNTED
 from app.core.http.request import Request, current_request
 from app.core.json_text import Json
 from app.events.service import FIND_FEED, PositionGone, list_events
@@ -65,7 +66,8 @@ class RequiresGrant(Requires):
     """Decorator: as ``requires``. Without an ``Authorization`` header, ``?grant=`` counts."""
 
     def enter(self, request: Request) -> None:
-        grant, tenant_id = (request.args.get(name) for name in ("grant", "tenant_id"))
+        query = parser.query_values(request)  # the tenant is the one that the view reads
+        grant, tenant_id = query.get("grant"), query.get("tenant_id")
         if grant and "Authorization" not in request.headers:
             chosen, found = id_or_none(tenant_id or ""), FIND_FEED.first()
             if chosen is not None and found is not None:
@@ -131,6 +133,7 @@ def waiting(listing: Endpoint, hub: Hub) -> Guarded:
         (query,) = parser.read(listing, current_request())
         place = _place(EVENTS_READ, _shown(query.get("tenant_id")))
         WaitingRead(*place, types=query.get("types"), position=position).wait(query["wait"])
+        current_request().environ[IS_COUNTED] = True  # by the first reading
         answer = listing()
         answer.headers.pop("Retry-After", None)
         return answer

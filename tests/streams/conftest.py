@@ -11,7 +11,12 @@ from tests.streams.support import Client, sequencing, stream_process
 def port(app, environment, tmp_path_factory):
     """The port of a stream process whose events get their positions."""
     folder = tmp_path_factory.mktemp("streams")
-    settings = {**environment, "STREAM_TENANT_LIMIT": "3"}
+    limits = {
+        "STREAM_TENANT_LIMIT": "3",
+        "RATELIMIT_ENABLED": "1",
+        "RATELIMIT_FAILED_AUTH": "999/hour",
+    }
+    settings = {**environment, **limits}
     with sequencing(app), stream_process(settings, folder) as (port, _):
         yield port
 

@@ -164,6 +164,14 @@ class TestWait:
         assert len(body["data"]) == 1
         assert seconds < 1
 
+    def test_counts_as_one_request(self, connect, owner):
+        queries = ("limit=1", "wait=1")
+        headers = [connect(f"/v1/events?{query}", owner).answer.headers for query in queries]
+
+        first, second = (int(each["RateLimit-Remaining"]) for each in headers)
+
+        assert first - second == 1
+
     def test_needs_what_the_list_needs(self, connect):
         user = create_member(create_tenant(), role="viewer")[2]
 

@@ -164,6 +164,18 @@ class TestGrant:
         for path in (other, f"{granted}A", granted.partition("&")[0], f"{PATH}?grant=x"):
             assert connect(path).status == 401
 
+    def test_of_a_platform_credential_opens_the_stream_of_its_tenant_only(
+        self, api, connect, tenant, preset
+    ):
+        key = create_api_key(None, [Permission.FLAGS_READ])
+        body = {"context": {"tenant_id": str(tenant.id)}}
+        answer = api.post("/ofrep/v1/evaluate/flags", token=key, json=body)
+        path, other = address(answer.json["eventStreams"][0]), create_tenant()
+
+        assert connect(path).status == 200
+        assert connect(f"{path}&tenant_id={other.id}").status == 401
+        assert connect(path.replace("?", f"?tenant_id={other.id}&")).status == 200
+
     def test_opens_nothing_else(self, api, granted):
         query = granted.partition("?")[2]
 
