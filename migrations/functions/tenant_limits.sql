@@ -28,15 +28,14 @@ LANGUAGE sql STABLE AS $$
     LEFT JOIN plan_presets ended ON ended.name = f.ended_plan_name
     CROSS JOIN LATERAL json_array_elements(p.flags) flag
     LEFT JOIN LATERAL (
-        SELECT o.flag_value FROM feature_overrides o
+        SELECT o.flag_value, o.expires_at FROM feature_overrides o
         WHERE o.tenant_id = f.tenant_id AND o.plan_preset_id = ANY (ARRAY[p.id, ended.id])
             AND o.flag_key = flag ->> 'flag_key'
-            AND (o.expires_at IS NULL OR o.expires_at > now())
             AND (o.plan_preset_id = p.id
                 OR o.carry_over AND have_same_flag(ended.flags, p.flags, o.flag_key))
         ORDER BY o.plan_preset_id = p.id DESC
         LIMIT 1
-    ) o ON true
+    ) o ON o.expires_at IS NULL OR o.expires_at > now()
     WHERE f.tenant_id = wanted_tenant_id
         AND (wanted_feature IS NULL OR flag ->> 'flag_key' = wanted_feature)
         AND flag ->> 'flag_type' = 'limit'

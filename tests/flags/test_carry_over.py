@@ -166,3 +166,20 @@ class TestRequests:
         assert "carry_over" not in made.get_json()["data"]
         assert list(read)[-1] == "carry_over"
         assert read["carry_over"] is True
+
+
+def test_an_expired_override_of_the_plan_replaces_one_that_carries_over(api, app):
+    growth, scale = (create_limits(name, limit_flag()) for name in ("growth", "scale"))
+    tenant = create_tenant(plan_name="growth")
+    create_override(tenant, growth, "calls", 99, carry_over=True)
+    create_override(tenant, scale, "calls", 55, expires_at="2020-01-01T00:00:00Z")
+    database.execute(
+        "INSERT INTO plan_assignments"
+        " (tenant_id, plan_name, next_plan_name, until, reason, created_by, created_at)"
+        " VALUES (:id, 'growth', 'scale', now() - interval '1 day', '', '', now())",
+        id=tenant.id,
+    )
+
+    [limit] = database.query("SELECT most FROM tenant_limits(:id, 'calls')", id=tenant.id)
+
+    assert value(api, tenant, "calls") == limit.most == 100
