@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -190,7 +189,7 @@ def _logic(condition: Condition) -> Targeting:
             sign = ">" if op == Op.SEMVER_GT else "<"
             return _all([is_text, {"sem_ver": [have, sign, value]}])
         case op if op in MOMENTS:
-            text = moment_of(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            text = moment_of(value).isoformat(timespec="seconds").replace("+00:00", "Z")
             return _all([is_text, {"<" if op == Op.BEFORE else ">": [have, text]}])
     sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[condition["op"]]
     is_number: list[Targeting] = [

@@ -107,9 +107,13 @@ def version_of(text: str) -> tuple[object, ...]:
 
 
 def moment_of(text: str) -> datetime:
-    """A time of RFC 3339, or a date (its first moment); UTC without an offset. Or ValueError."""
+    """A time of RFC 3339, or a date (its first moment), in UTC. Raises ValueError.
+
+    It is UTC without an offset, and in the years 1 and 9999, where a conversion may overflow.
+    """
     moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    is_utc = moment.tzinfo is None or moment.year in (1, 9999)
+    return moment.replace(tzinfo=UTC) if is_utc else moment.astimezone(UTC)
 
 
 def is_number(value: object) -> bool:

@@ -208,6 +208,32 @@ class TestAnswer:
         assert json.loads(of_one.stdout)["flags"]["theme"]["defaultVariant"] == "value-1"
 
 
+@pytest.mark.parametrize(
+    ("op", "moment", "holds"),
+    [
+        ("before", "9999-12-31T23:59:59-01:00", True),
+        ("after", "0001-01-01T00:00:00+01:00", True),
+        ("after", "0999-01-01", True),
+        ("before", "0999-01-01", False),
+    ],
+)
+def test_compares_the_first_and_last_times(api, read, op, moment, holds):
+    rule = {"name": "a", "when": {"attribute": "context.now", "op": op, "value": moment}}
+    flag = {**preset_flag("beta", False), "rules": [{**rule, "value": True}]}
+    body = {"name": "free", "flags": [flag]}
+    assert api.post("/v1/billing/plans", token=platform_token(), json=body).status_code == 201
+    tenant, context = create_tenant(), {"now": "2026-01-31T12:00:00Z"}
+
+    answer = api.post(
+        "/ofrep/v1/evaluate/flags/beta",
+        token=platform_token(),
+        json={"context": {"tenant_id": str(tenant.id), **context}},
+    )
+
+    assert answer.json["value"] is holds
+    assert value(read(), "beta", tenant.id, **context) is holds
+
+
 class TestEquality:
     """2,000 random tenants, each with all of its flags and a random context."""
 
