@@ -151,7 +151,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize(("fault", "status"), [(OperationalError, 503), (RuntimeError, 500)])
     def test_of_faults_are_readable(self, browser, monkeypatch, fault, status):
-        def fail(_):
+        def fail(*_):
             raise fault
 
         monkeypatch.setattr(ofrep, "evaluate_all", fail)
