@@ -60,7 +60,7 @@ class Operation:
     @property
     def is_stream(self) -> bool:
         """Whether only the stream process answers it."""
-        return "501" in self.about["responses"]
+        return "421" in self.about["responses"]
 
     @property
     def is_change(self) -> bool:

@@ -1,6 +1,6 @@
 """GET /ofrep/v1/events and /v1/events/stream, and GET /v1/events?wait= of the stream process.
 
-The web processes have the first two only to describe them, and answer 501.
+The web processes have the first two only to describe them, and answer 421.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # nginx must
 class NotStreamProcess(AppError):
     """A web process was asked; ``STREAM_URL`` or the proxy's rule is missing."""
 
-    status = 501
+    status = 421
     code = "not_stream_process"
     detail = "Only the stream process answers this."
 

@@ -204,7 +204,7 @@ class TestRefusals:
     def test_a_web_process_says_who_answers(self, api, owner, preset):
         answer = api.get(PATH, token=owner)
 
-        assert (answer.status_code, answer.json["code"]) == (501, "not_stream_process")
+        assert (answer.status_code, answer.json["code"]) == (421, "not_stream_process")
 
 
 class TestCredential:

@@ -177,7 +177,7 @@ DESCRIPTIONS = {
     400: "The body cannot be parsed.",
     413: "The body is too large; `detail` names the limit in bytes.",
     429: "Too many requests; `Retry-After` is in seconds.",
-    501: "This process does not have the operation; `code` names the reason.",
+    421: "This process does not have the operation; `code` names the reason.",
     503: "A service that this request needs is not available; `Retry-After` is in seconds.",
 }
 DETAILS = {
