@@ -25,7 +25,6 @@ FIELD_LIMITS = {
 IMPOSSIBLE = {
     ("get", "/v1/operations/findings"): {"secrets_key_missing"},  # it is a finding
     ("post", "/webhooks/billing/{provider}"): {"certificate_unavailable"},  # they need none
-    ("post", "/v1/billing/plans/{preset_id}/flags/{key}/preview"): {"stale_version"},
     ("patch", "/v1/tenants/{tenant_id}/active"): {
         "slug_taken",
         "idp_org_id_taken",

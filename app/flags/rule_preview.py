@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from app.core.db.queries import get_row
+from app.core.db.queries import check_precondition, get_row
 from app.core.db.statements import Statement
 from app.core.errors import Invalid, NotFound
 from app.core.json_text import Json, differs
@@ -46,6 +46,7 @@ def preview_rules(preset_id: UUID | str, flag_key: str, rules: Sequence[Rule]) -
     Invalid for rules that do not fit the flag.
     """
     preset = get_row(PlanPreset, preset_id)
+    check_precondition(preset)
     flag = next((each for each in preset.flags if each["flag_key"] == flag_key), None)
     if flag is None:
         raise NotFound.of("flag")
