@@ -134,7 +134,6 @@ class Hub:
     def _begin_again(self) -> None:
         """Go on at the feed's end, check everything, and let readers come back with their ids."""
         self.position, self._flags_due = None, 0.0
-        self._due = dict.fromkeys(self._due, 0.0)
         for stream in self.streams:
             if isinstance(stream, FeedStream):
                 stream.end()
@@ -147,6 +146,7 @@ class Hub:
                 with tenancy.platform_transaction():
                     if self.position is None:
                         self.position = service.last_position()
+                        self._due = dict.fromkeys(self._due, 0.0)
                     page = service.list_events(str(self.position), limit=READ)
             except AppError:  # after a restore, for example
                 self._begin_again()

@@ -7,6 +7,7 @@ import pytest
 
 from app.auth.permissions import Permission
 from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.streams.support import Client, sequencing, stream_process
 
 PATH = "/v1/events/stream"
 
@@ -119,6 +120,17 @@ class TestStream:
 
         assert client.has_ended.wait(3)
         assert connect(PATH, owner).status == 403
+
+    def test_ends_with_a_new_role_also_where_the_process_has_just_started(
+        self, api, app, environment, tmp_path, tenant, owner
+    ):
+        _, membership, token = create_member(tenant, role="admin")
+        with sequencing(app), stream_process(environment, tmp_path) as (port, _):
+            client = Client(port, PATH, token)
+            path = f"/v1/memberships/tenant/{membership.id}/role?role=viewer"
+            assert api.patch(path, token=owner).status_code == 200
+
+            assert client.has_ended.wait(5)
 
 
 class TestWait:
