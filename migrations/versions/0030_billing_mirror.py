@@ -67,6 +67,7 @@ def upgrade():
         sa.Column("provider", sa.Text(), nullable=False),
         sa.Column("customer_id", sa.Text(), nullable=False),
         sa.Column("is_manual", sa.Boolean(), nullable=False),
+        sa.Column("source_timestamp", MOMENT, nullable=True),
         sa.ForeignKeyConstraint(
             ["tenant_id"], ["tenants.id"], name=op.f("fk_billing_customers_tenant_id")
         ),

@@ -24,7 +24,6 @@ def upgrade():
         sa.Column("provider", sa.Text(), nullable=False),
         sa.Column("started_at", MOMENT, nullable=False),
         sa.Column("finished_at", MOMENT, nullable=True),
-        sa.Column("busy_until", MOMENT, nullable=True),
         sa.Column("cursor", sa.Text(), nullable=False),
         sa.Column("after", sa.Uuid(), nullable=True),
         sa.Column("counts", sa.JSON(), nullable=False),

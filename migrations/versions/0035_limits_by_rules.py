@@ -5,8 +5,8 @@ from alembic import op
 from migrations.replaceable import install
 from migrations.security import grant
 
-revision = "0036"
-down_revision = "0035"
+revision = "0035"
+down_revision = "0034"
 branch_labels = None
 depends_on = None
 
