@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+from app.core import outgoing
 from app.core.outgoing import Outgoing
 from app.inbox.signatures import sns
 from app.inbox.signatures.proof import SignatureInvalid
@@ -44,7 +45,7 @@ def rsa_key():
 
 @pytest.fixture
 def renew_client(app, monkeypatch):
-    """Make a client that asks private addresses too, and trusts whom the environment names now."""
+    """Make a client that asks private addresses too."""
 
     def renew():
         monkeypatch.setitem(app.extensions, "guarded_outgoing", Outgoing(only_public=False))
@@ -77,7 +78,7 @@ def server(rsa_key, tmp_path, monkeypatch, renew_client):
     )
     chain = tmp_path / "server.pem"
     chain.write_bytes(private + pem)
-    monkeypatch.setenv("SSL_CERT_FILE", str(chain))
+    monkeypatch.setattr(outgoing, "TLS", ssl.create_default_context(cafile=str(chain)))
     renew_client()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain)
@@ -106,7 +107,7 @@ class TestFetchingACertificate:
             fetch_certificate(f"{server}/503.pem")
 
     def test_a_host_that_nobody_trusts_is_no_source(self, server, monkeypatch, renew_client):
-        monkeypatch.delenv("SSL_CERT_FILE")
+        monkeypatch.setattr(outgoing, "TLS", ssl.create_default_context())
         renew_client()
 
         with pytest.raises(CertificateUnavailable):
