@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import cbor2
 import mmh3
 
 from app.core.db.queries import id_or_none
@@ -137,7 +138,7 @@ def _bucketed(rule: Rule, flag_key: str) -> tuple[str, str]:
 
 
 def _bucket(text: str) -> int:
-    return (mmh3.hash(_cbor(text), signed=False) * BUCKETS) >> 32
+    return (mmh3.hash(cbor2.dumps(text), signed=False) * BUCKETS) >> 32
 
 
 def to_flagd(rule: Rule, flag_key: str) -> Targeting:
@@ -223,13 +224,3 @@ def _var(attribute: str) -> Targeting:
 def _weight(rollout: Mapping[str, Json]) -> int:
     weight: int = round(rollout["percent"] * BUCKETS / 100)
     return weight
-
-
-def _cbor(text: str) -> bytes:
-    """The text as CBOR (RFC 8949), which flagd hashes."""
-    encoded = text.encode()
-    size = len(encoded)
-    if size < 24:
-        return bytes([0x60 + size]) + encoded
-    mark, width = (0x78, 1) if size < 2**8 else (0x79, 2) if size < 2**16 else (0x7A, 4)
-    return bytes([mark]) + size.to_bytes(width, "big") + encoded
