@@ -217,7 +217,7 @@ def _effective(
     given = override or {}
     if layer is Layer.OVERRIDE:
         value = given["flag_value"]
-    elif facts is not None and known.tests != [] and layer is not Layer.TENANT_SUSPENDED:
+    elif facts is not None and known.rules != [] and layer is not Layer.TENANT_SUSPENDED:
         rules = flag["rules"]
         try:
             rule = known.first_match(facts)

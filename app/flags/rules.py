@@ -6,7 +6,7 @@ Buckets are those of flagd's ``fractional``, so that :func:`to_flagd` evaluates 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -28,7 +28,6 @@ RULE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError
 Targeting = dict[str, Any]  # JSON logic
 
 BUCKETS = 100_000  # thousandths of a percent
-FLAGD_NAMES = {"tenant.id": "tenant_id"}
 BUCKET_BY = {"tenant": "tenant.id", "user": "context.targetingKey"}
 
 FIND_USER = Statement(
@@ -81,14 +80,13 @@ def compile_rule(rule: Rule, flag: Flag) -> Test:
     """A function that tells whether the rule matches; a RULE_FAULTS of a rule that is not valid."""
     if not fits(flag["flag_type"], rule["value"]):
         raise ValueError("The rule's value does not have the flag's type.")
-    when = compiled(rule["when"]) if "when" in rule else None
+    when = compiled(rule.get("when", {"all": []}))
     if "rollout" not in rule:
-        return when or compiled({"all": []})
-    attribute, salt = _bucketed(rule, flag["flag_key"])
-    weight = _weight(rule["rollout"])
+        return when
+    attribute, salt, weight = _rollout(rule, flag["flag_key"])
 
     def test(facts: Mapping[str, Json]) -> bool:
-        if when is not None and not when(facts):
+        if not when(facts):
             return False
         name = facts[attribute]
         return bool(name) and _bucket(salt + name) < weight
@@ -97,28 +95,24 @@ def compile_rule(rule: Rule, flag: Flag) -> Test:
 
 
 class CompiledFlag(NamedTuple):
-    """A preset's flag, and the tests of its rules; None if one of them is not valid."""
+    """A preset's flag, and its rules with their tests; None if one of them is not valid."""
 
     flag: Flag
-    tests: Sequence[Test] | None
+    rules: Sequence[tuple[Rule, Test]] | None
 
     @classmethod
     def of(cls, flag: Flag) -> CompiledFlag:
         try:
-            return cls(flag, [compile_rule(rule, flag) for rule in flag.get("rules", ())])
+            return cls(flag, [(rule, compile_rule(rule, flag)) for rule in flag.get("rules", ())])
         except RULE_FAULTS:
             log.exception("flag_rule_not_valid", extra={"flag_key": flag["flag_key"]})
             return cls(flag, None)
 
     def first_match(self, facts: Facts) -> Rule | None:
         """The rule that decides, or None. Raises one of RULE_FAULTS for a rule that is not valid."""
-        if self.tests is None:
+        if self.rules is None:
             raise ValueError("A rule of the flag is not valid.")
-        for place, test in enumerate(self.tests):
-            if test(facts):
-                rule: Rule = self.flag["rules"][place]
-                return rule
-        return None
+        return next((rule for rule, test in self.rules if test(facts)), None)
 
 
 def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> tuple[int | None, str]:
@@ -126,15 +120,16 @@ def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> tuple[int | 
 
     The bucket is None without the tenant or user to put in.
     """
-    attribute, salt = _bucketed(rule, flag_key)
+    attribute, salt, _ = _rollout(rule, flag_key)
     name = facts[attribute]
     return _bucket(salt + name) if name else None, salt
 
 
-def _bucketed(rule: Rule, flag_key: str) -> tuple[str, str]:
-    """The attribute that a rollout puts into a bucket, and the salt."""
+def _rollout(rule: Rule, flag_key: str) -> tuple[str, str, int]:
+    """The attribute that is put into a bucket, the salt, and how many buckets are inside."""
     rollout = rule["rollout"]
-    return BUCKET_BY[rollout.get("by", "tenant")], rollout.get("salt", flag_key)
+    salt, weight = rollout.get("salt", flag_key), round(rollout["percent"] * BUCKETS / 100)
+    return BUCKET_BY[rollout.get("by", "tenant")], salt, weight
 
 
 def _bucket(text: str) -> int:
@@ -147,19 +142,14 @@ def to_flagd(rule: Rule, flag_key: str) -> Targeting:
     The context has ``tenant_id``, and ``tenant`` and ``user``, objects of the attributes. Times are
     compared as text, so they have to be written like ``2026-01-31T12:00:00Z``.
     """
-    return _all(list(_of_rule(rule, flag_key)))
-
-
-def _of_rule(rule: Rule, flag_key: str) -> Iterator[Targeting]:
-    if "when" in rule:
-        yield _logic(rule["when"])
+    parts = [_logic(rule["when"])] if "when" in rule else []
     if "rollout" in rule:
-        (attribute, salt), weight = _bucketed(rule, flag_key), _weight(rule["rollout"])
+        attribute, salt, weight = _rollout(rule, flag_key)
         by = _var(attribute)
-        name = {"cat": [salt, by]}
-        parts = [["in", weight], ["out", BUCKETS - weight]]
-        yield {"!!": [by]}
-        yield {"===": [{"fractional": [name, *parts]}, "in"]}
+        shares = [["in", weight], ["out", BUCKETS - weight]]
+        parts.append({"!!": [by]})
+        parts.append({"===": [{"fractional": [{"cat": [salt, by]}, *shares]}, "in"]})
+    return _all(parts)
 
 
 def _logic(condition: Condition) -> Targeting:
@@ -218,9 +208,4 @@ def _all(each: list[Targeting]) -> Targeting:
 
 
 def _var(attribute: str) -> Targeting:
-    return {"var": FLAGD_NAMES.get(attribute, attribute.removeprefix("context."))}
-
-
-def _weight(rollout: Mapping[str, Json]) -> int:
-    weight: int = round(rollout["percent"] * BUCKETS / 100)
-    return weight
+    return {"var": "tenant_id" if attribute == "tenant.id" else attribute.removeprefix("context.")}
