@@ -10,7 +10,7 @@ tenants have the default plan.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from app.core.db.statements import Statement
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
 from app.flags.evaluation import FROM_PLANS, IN_FORCE, OVERRIDES
-from app.flags.rule_preview import COMPARED_FACTS
+from app.flags.rule_preview import COMPARED_FACTS, compared
 from app.flags.rules import RULE_FAULTS, Facts, to_flagd
 from app.plans.flag_types import fits
 from app.plans.following import default_plan
@@ -29,7 +29,6 @@ from app.plans.rule_conditions import Condition, comparisons, compiled
 
 SCHEMA = "https://flagd.dev/schema/v0/flags.json"
 MAX_LISTED = 20_000
-TENANT = {"var": "tenant_id"}
 
 
 class FlagdDocumentTooLarge(Conflict):
@@ -86,32 +85,17 @@ def document(*, plan: str | None = None, tenant_id: UUID | None = None) -> dict[
         if usual is None:
             raise NotFound.of("tenant")
     chosen = {"plan": plan, "tenant_id": tenant_id, "limit": MAX_LISTED + 1}
-    compared = {name: _compared(flags.values()) for name, flags in presets.items()}
+    attributes = {name: compared(flags.values()) for name, flags in presets.items()}
     tenants = LIST_TENANTS.all(
         usual=usual,
-        compared=[name for name, attributes in compared.items() if attributes],
-        names=[one.removeprefix("tenant.meta_data.") for one in set().union(*compared.values())],
+        compared=[name for name, names in attributes.items() if names],
+        names=[*set().union(*attributes.values())],
         **chosen,
     )
     overrides = LIST_OVERRIDES.all(**chosen)
     if max(len(tenants), len(overrides)) > MAX_LISTED:
         raise FlagdDocumentTooLarge
     return _Export(usual, presets, tenants, overrides).document()
-
-
-def _compared(flags: Iterable[Flag]) -> set[str]:
-    """The attributes of tenants that rules of these flags compare."""
-    return {
-        str(one["attribute"])
-        for flag in flags
-        for rule in flag.get("rules", ())
-        for one, _ in comparisons(rule.get("when", {}))
-        if _is_on_tenant(one)
-    }
-
-
-def _is_on_tenant(comparison: Condition) -> bool:
-    return str(comparison["attribute"]).startswith("tenant.")
 
 
 class _Export:
@@ -157,38 +141,38 @@ class _Export:
         }
 
     def _flag(self, key: str) -> dict[str, Any]:
-        variants = Variants()
-        usual, *others = (
-            self._of_plan(self.presets.get(name, {}).get(key), name, variants)
+        variants: dict[str, str] = {}  # JSON -> name
+        by_plan = {
+            name: self._of_plan(self.presets.get(name, {}).get(key), name, variants)
             for name in self.plans
-        )
-        targeting = usual
-        for name, each in zip(self.plans[1:], others, strict=True):
+        }
+        usual = targeting = by_plan.pop(self.plans[0])
+        for name, each in by_plan.items():
             if each != usual:
                 targeting = {"if": [{"$ref": self.refs[name]}, each, targeting]}
         tenants: dict[str | None, list[str]] = defaultdict(list)
         for override in self.overrides[key]:
-            tenants[variants.name(override.flag_value)].append(str(override.tenant_id))
+            tenants[_name(override.flag_value, variants)].append(str(override.tenant_id))
         for value, tenant_ids in tenants.items():
             targeting = {"if": [self._is_one_of(tenant_ids), value, targeting]}
+        decided = {"defaultVariant": targeting}
         if isinstance(targeting, dict):
             decided = {"defaultVariant": None, "targeting": targeting}
-        else:
-            decided = {"defaultVariant": targeting}
-        return {"state": "ENABLED", "variants": variants.values, **decided}
+        values = {name: json_text.loads(text) for text, name in variants.items()}
+        return {"state": "ENABLED", "variants": values, **decided}
 
-    def _of_plan(self, flag: Flag | None, plan_name: str, variants: Variants) -> Any:
+    def _of_plan(self, flag: Flag | None, plan_name: str, variants: dict[str, str]) -> Any:
         """What gives the value of a plan's flag to tenants without an override."""
         if flag is None:
             return None
-        value = variants.name(flag["default_value"])
+        value = _name(flag["default_value"], variants)
         targeting: Any = value
         try:
             for rule in reversed(flag.get("rules", ())):
                 if "when" in rule:
                     rule = {**rule, "when": self._listed(rule["when"], self.facts[plan_name])}
                 condition = to_flagd(rule, flag["flag_key"])
-                targeting = {"if": [condition, variants.name(rule["value"]), targeting]}
+                targeting = {"if": [condition, _name(rule["value"], variants), targeting]}
         except RULE_FAULTS:  # as in an evaluation, the preset's value
             return value
         if targeting != value and "suspended" in self.evaluators:
@@ -197,7 +181,7 @@ class _Export:
 
     def _listed(self, condition: Condition, tenants: Mapping[str, Facts]) -> Condition:
         """The condition with lists of tenants in place of comparisons of their attributes."""
-        if all(_is_on_tenant(one) for one, _ in comparisons(condition)):
+        if all(one["attribute"].startswith("tenant.") for one, _ in comparisons(condition)):
             test = compiled(condition)
             ids = [one for one, facts in tenants.items() if test(facts)]
             self._count(ids)
@@ -211,7 +195,7 @@ class _Export:
 
     def _is_one_of(self, tenant_ids: list[str]) -> dict[str, Json]:
         self._count(tenant_ids)
-        return {"in": [TENANT, tenant_ids]}
+        return {"in": [{"var": "tenant_id"}, tenant_ids]}
 
     def _count(self, tenant_ids: list[str]) -> None:
         self.entries += len(tenant_ids)
@@ -219,16 +203,11 @@ class _Export:
             raise FlagdDocumentTooLarge
 
 
-class Variants:
-    """The values of one flag, each with a name. Null has none: the application's default applies."""
+def _name(value: Json, variants: dict[str, str]) -> str | None:
+    """The name of a value, added to ``variants`` by its JSON.
 
-    def __init__(self) -> None:
-        self.values: dict[str, Json] = {}
-        self._names: dict[str, str] = {}
-
-    def name(self, value: Json) -> str | None:
-        if value is None:
-            return None
-        name = self._names.setdefault(json_text.dumps_text(value), f"value-{len(self._names) + 1}")
-        self.values[name] = value
-        return name
+    Null has none: the application's default applies.
+    """
+    if value is None:
+        return None
+    return variants.setdefault(json_text.dumps_text(value), f"value-{len(variants) + 1}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -12,12 +12,11 @@ from app.core.errors import Invalid, NotFound
 from app.core.json_text import Json, differs
 from app.flags.evaluation import FROM_PLANS, IN_FORCE, OVERRIDES
 from app.flags.rules import RULE_FAULTS, CompiledFlag, Facts, Rule
-from app.plans.models import PlanPreset
+from app.plans.models import Flag, PlanPreset
 from app.plans.rule_conditions import comparisons
 from app.plans.rule_schemas import rule_errors
 
 MAX_TENANTS, SLICE, SHOWN = 100_000, 5_000, 20
-FIRST = UUID(int=0)
 
 COMPARED_FACTS = """(
     SELECT json_object_agg(fact.key, CASE fact.key WHEN 'meta_data' THEN coalesce((
@@ -39,6 +38,17 @@ LIST_TENANTS = Statement(
 )
 
 
+def compared(flags: Iterable[Flag]) -> set[str]:
+    """The attributes of the tenant that rules compare; those of its metadata by their keys."""
+    return {
+        name.removeprefix("tenant.meta_data.")
+        for flag in flags
+        for rule in flag.get("rules", ())
+        for condition, _ in comparisons(rule.get("when", {}))
+        if (name := str(condition["attribute"])).startswith("tenant.")
+    }
+
+
 def preview_rules(preset_id: UUID | str, flag_key: str, rules: Sequence[Rule]) -> dict[str, Json]:
     """How many of the preset's tenants would have another value (see RulePreviewSchema).
 
@@ -54,13 +64,8 @@ def preview_rules(preset_id: UUID | str, flag_key: str, rules: Sequence[Rule]) -
     if errors := list(rule_errors(new, ["body", "rules"])):
         raise Invalid(*errors)
     before, after = CompiledFlag.of(flag), CompiledFlag.of(new)
-    names = {
-        condition["attribute"].removeprefix("tenant.meta_data.")
-        for rule in (*flag.get("rules", ()), *rules)
-        for condition, _ in comparisons(rule.get("when", {}))
-    }
-    wanted = {"preset_id": preset.id, "flag_key": flag_key, "names": sorted(names)}
-    checked, changes, last, is_complete = 0, list[dict[str, Json]](), FIRST, False
+    wanted = {"preset_id": preset.id, "flag_key": flag_key, "names": sorted(compared((flag, new)))}
+    checked, changes, last, is_complete = 0, list[dict[str, Json]](), UUID(int=0), False
     while not is_complete and checked < MAX_TENANTS:
         page = LIST_TENANTS.all(**wanted, after=last, limit=SLICE)
         checked, is_complete = checked + len(page), len(page) < SLICE
