@@ -14,6 +14,17 @@ from app.flags.rules import BUCKETS, RULE_FAULTS, Facts, Rule, bucket, compile_r
 from app.plans.presets import find_preset, list_presets
 
 NEWEST = Paging(limit=1, order=ListOrder.NEWEST_FIRST)
+BECAUSE = {
+    Layer.TENANT_SUSPENDED: "The tenant is suspended, so its flags are disabled and have the plan's"
+    " values.",
+    Layer.OVERRIDE: "The tenant's override takes precedence over the plan's preset.",
+    Layer.OVERRIDE_EXPIRED: "The tenant's override has expired, so the plan's preset applies.",
+    Layer.OVERRIDE_OF_WRONG_TYPE: "The tenant's override is not a {type}, so the plan's preset"
+    " applies.",
+    Layer.PRESET: "The tenant has no override{unmatched}, so the plan's preset applies.",
+    Layer.RULE: "The rule is the first of the plan's preset that matches, and no override applies.",
+    Layer.RULE_FAILED: "A rule of the plan could not be evaluated, so the plan's preset applies.",
+}
 
 
 def explain(tenant_id: UUID, flag_key: str, *, targeting_key: str = "") -> dict[str, Json]:
@@ -64,26 +75,7 @@ def _absent(tenant_id: UUID, flag_key: str, plan_name: str) -> str:
 
 
 def _because(flag: EffectiveFlag, tenant_id: UUID, plan_name: str) -> str:
-    match flag.layer:
-        case Layer.TENANT_SUSPENDED:
-            return "The tenant is suspended, so its flags are disabled and have the plan's values."
-        case Layer.OVERRIDE:
-            return "The tenant's override takes precedence over the plan's preset."
-        case Layer.OVERRIDE_EXPIRED:
-            return "The tenant's override has expired, so the plan's preset applies."
-        case Layer.OVERRIDE_OF_WRONG_TYPE:
-            return f"The tenant's override is not a {flag.type}, so the plan's preset applies."
-        case Layer.PRESET:
-            if flag.rules:
-                return (
-                    "The tenant has no override and no rule matches, so the plan's preset applies."
-                )
-            return "The tenant has no override, so the plan's preset applies."
-        case Layer.RULE:
-            return (
-                "The rule is the first of the plan's preset that matches, and no override applies."
-            )
-        case Layer.RULE_FAILED:
-            return "A rule of the plan could not be evaluated, so the plan's preset applies."
-        case Layer.NOT_IN_PLAN:
-            return _absent(tenant_id, flag.key, plan_name)
+    if flag.layer is Layer.NOT_IN_PLAN:
+        return _absent(tenant_id, flag.key, plan_name)
+    unmatched = " and no rule matches" if flag.rules else ""
+    return BECAUSE[flag.layer].format(type=flag.type, unmatched=unmatched)
