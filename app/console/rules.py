@@ -154,10 +154,9 @@ def _when(row: Row) -> Json:
 
 
 def _condition(row: Row) -> Json:
-    attribute, op = (
-        row["attribute"] + row["key"].strip() * row["attribute"].endswith("."),
-        row["op"],
-    )
+    op, attribute = row["op"], row["attribute"]
+    if attribute.endswith("."):
+        attribute += row["key"].strip()
     if op in ("exists", "absent"):
         return {"attribute": attribute, "op": "exists", "value": op == "exists"}
     texts = [text.strip() for text in (row["text"].split(",") if op in LISTS else [row["text"]])]

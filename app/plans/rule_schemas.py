@@ -188,15 +188,10 @@ def _count(given: object) -> int:
     return found
 
 
-def _scalar_of(attribute: str) -> CoreSchema:
-    if attribute == "tenant.age_days":
-        return NUMBER
-    return ANY if attribute.startswith("context.") or ".meta_data." in attribute else TEXT
-
-
 def _value_schema(attribute: str, op: Op) -> CoreSchema:
     """The values that an attribute can be compared with."""
-    scalar = _scalar_of(attribute)
+    is_any = attribute.startswith("context.") or ".meta_data." in attribute
+    scalar: CoreSchema = NUMBER if attribute == "tenant.age_days" else ANY if is_any else TEXT
     match op:
         case Op.EQ | Op.NE:
             return scalar
