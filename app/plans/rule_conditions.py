@@ -116,10 +116,6 @@ def moment_of(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if is_utc else moment.astimezone(UTC)
 
 
-def is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def is_equal(left: object, right: object) -> bool:
     return left == right and isinstance(left, bool) is isinstance(right, bool)
 
@@ -129,7 +125,7 @@ def _is_in(value: object, listed: list[object]) -> bool:
 
 
 def _numeric(compare: Comparison) -> Comparison:
-    return lambda value, wanted: is_number(value) and compare(value, wanted)
+    return lambda value, wanted: type(value) in (int, float) and compare(value, wanted)
 
 
 def _parsed(op: Op, compare: Comparison) -> Comparison:
