@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -41,16 +41,14 @@ NO_EVENTS = service.FeedPage([], None)
 
 def frame_of(event: Any) -> bytes:
     """A server-sent event of the feed, for a row of it."""
-    return b"id: %b\ndata: %b\n\n" % (
-        str(event.position).encode(),
-        json_text.dumps(EVENT.dump(event)),
-    )
+    return f"id: {event.position}\ndata: {json_text.dumps_text(EVENT.dump(event))}\n\n".encode()
 
 
 class Stream:
     """A stream about one tenant, or about all (None). ``proof`` is its credential."""
 
     kind = ""
+    types: Sequence[str] | None = ()  # the events that the hub must put; None: all
 
     def __init__(self, hub: Hub, access: Requires, tenant_id: UUID | None) -> None:
         principal, proof = current_principal(), current_request().proof
@@ -82,7 +80,7 @@ class Stream:
 
     def wants(self, row: Any) -> bool:
         """Whether the hub must put an event."""
-        return False
+        return self.types is None or row.type in self.types
 
     def end(self, last: bytes = b"") -> None:
         self.put(last)
@@ -154,14 +152,13 @@ class FeedStream(Stream):
 
     def __init__(self, *place: Any, types: list[str] | None, first: service.FeedPage) -> None:
         super().__init__(*place)
-        self._types = types
+        self.types = types
         self._is_live = False
         self._page = first
         self._had = service.read_position(first.next_cursor, self.own)
 
     def wants(self, row: Any) -> bool:
-        has_type = self._types is None or row.type in self._types
-        return has_type and self._is_live and row.position > self._had
+        return self._is_live and row.position > self._had and super().wants(row)
 
     def _first(self) -> Iterator[bytes]:
         while True:
@@ -177,7 +174,7 @@ class FeedStream(Stream):
                 with self._hub.app.app_context(), transaction():
                     tenancy.enter(tenancy.Scope(self.own))
                     self._page = service.list_events(
-                        page.next_cursor, types=self._types, tenant_id=self.tenant_id, limit=PAGE
+                        page.next_cursor, types=self.types, tenant_id=self.tenant_id, limit=PAGE
                     )
                     self._had = service.read_position(self._page.next_cursor, self.own)
             except (AppError, psycopg2.Error, PoolTimeout):
@@ -192,11 +189,8 @@ class WaitingRead(Stream):
 
     def __init__(self, *place: Any, types: list[str] | None, position: int | None) -> None:
         super().__init__(*place)
-        self._types = types
+        self.types = types
         self._position = position
-
-    def wants(self, row: Any) -> bool:
-        return self._types is None or row.type in self._types
 
     def wait(self, seconds: float) -> None:
         """Return after an event, after ``seconds``, or when the credential is refused."""
