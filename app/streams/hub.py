@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg2
-from flask import Flask, current_app
+from flask import Flask
 from prometheus_client import Counter, Gauge
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -159,7 +159,7 @@ class Hub:
     def _tell(self, row: Any) -> None:
         """Tell the streams one event, and note what follows from it for flags and credentials."""
         if row.type.startswith("plan."):
-            self._changed.update(self._tenants_of_flags())
+            self._flags_due = 0.0
         self._changed.add(row.tenant_id)
         if row.type in ENDING:
             columns = row.data or row.after or {}
@@ -175,7 +175,8 @@ class Hub:
         """Compare the flags of tenants that have changed with what their streams were told."""
         now = time.monotonic()
         if now >= self._flags_due:
-            self._changed.update(self._tenants_of_flags())
+            watched = (one for one in self.streams if isinstance(one, FlagStream))
+            self._changed.update(one.tenant_id for one in watched)
             self._flags_due = now + FLAGS_EVERY
         changed = {*self._changed}
         with_streams = changed & self._of_tenant.keys()
@@ -187,9 +188,6 @@ class Hub:
                     if isinstance(stream, FlagStream):
                         stream.tell(found.get(tenant_id, ""))
         self._changed -= changed
-
-    def _tenants_of_flags(self) -> set[UUID]:
-        return {one.tenant_id for one in self.streams if isinstance(one, FlagStream)}
 
     def _check_credentials(self) -> None:
         """End the streams whose credential is refused; check the rest of many in the next turn."""
@@ -215,9 +213,3 @@ class Hub:
         if time.monotonic() >= self._seen_due:
             self._seen_due = time.monotonic() + SEEN_EVERY
             LAST_SEEN.put({EXTENSION: time.time()})
-
-
-def current_hub() -> Hub | None:
-    """The hub of this stream process; None in a web process."""
-    found: Hub | None = current_app.extensions.get(EXTENSION)
-    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from flask import Response
+from flask import Response, current_app
 
 from app.auth.guard import Requires, current_principal, requires
 from app.auth.permissions import Permission
@@ -25,7 +25,7 @@ from app.core.http.request import Request, current_request
 from app.core.json_text import Json
 from app.events.service import FIND_FEED, PositionGone, list_events
 from app.flags.evaluation import fingerprint
-from app.streams.hub import Hub, current_hub
+from app.streams.hub import EXTENSION, Hub
 from app.streams.schemas import FeedStreamQuerySchema, FlagStreamQuerySchema, LastEventSchema
 from app.streams.stream import PAGE, FeedStream, FlagStream, Stream, WaitingRead
 
@@ -148,7 +148,8 @@ def _shown(tenant_id: UUID | None) -> UUID | None:
 
 def _place(access: Requires, tenant_id: UUID | None) -> tuple[Hub, Requires, UUID | None]:
     """The first arguments of a stream; raises an error where it may not be opened."""
-    hub, config = current_hub(), current_config()
+    config = current_config()
+    hub: Hub | None = current_app.extensions.get(EXTENSION)  # None in a web process
     if hub is None:
         url = config.stream_url
         raise NotStreamProcess(url and f"{NotStreamProcess.detail} Its address is {url}.")
