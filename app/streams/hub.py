@@ -178,16 +178,16 @@ class Hub:
             watched = (one for one in self.streams if isinstance(one, FlagStream))
             self._changed.update(one.tenant_id for one in watched)
             self._flags_due = now + FLAGS_EVERY
+        self._changed &= self._of_tenant.keys()
         changed = {*self._changed}
-        with_streams = changed & self._of_tenant.keys()
-        if with_streams:
+        if changed:
             with tenancy.platform_transaction():
-                found = fingerprints(with_streams)
-            for tenant_id in with_streams:
+                found = fingerprints(changed)
+            for tenant_id in changed:
                 for stream in [*self._of_tenant.get(tenant_id, ())]:
                     if isinstance(stream, FlagStream):
                         stream.tell(found.get(tenant_id, ""))
-        self._changed -= changed
+            self._changed -= changed
 
     def _check_credentials(self) -> None:
         """End the streams whose credential is refused; check the rest of many in the next turn."""
