@@ -18,7 +18,7 @@ from uuid import UUID
 
 import psycopg2
 from flask import Flask
-from prometheus_client import Counter, Gauge
+from prometheus_client import Gauge
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.auth.proofs import Proof
@@ -56,9 +56,6 @@ ENDING = {
 """Events after which a credential may be refused."""
 
 OPEN = Gauge("streams_open", "Open event streams, and reads that wait.", ["kind"])
-DROPPED = Counter(
-    "streams_dropped_total", "Streams that were closed as their client reads slowly.", ["kind"]
-)
 
 
 class Hub:
@@ -99,7 +96,6 @@ class Hub:
     def remove(self, stream: Stream) -> None:
         self.streams.remove(stream)
         OPEN.labels(stream.kind).dec()
-        DROPPED.labels(stream.kind).inc(stream.is_dropped)
         self._of_tenant[stream.tenant_id].remove(stream)
         if not self._of_tenant[stream.tenant_id]:
             del self._of_tenant[stream.tenant_id]

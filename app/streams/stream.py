@@ -6,8 +6,8 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from errno import EPIPE
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
 HEARTBEAT = 15.0  # seconds without an event; then a comment is sent
 MAX_UNSENT = 256 * 1024  # bytes
+SEND_WITHIN = 30.0  # seconds for one part; a client that reads nothing holds no place for longer
 RETRY = (1000, 5000)  # milliseconds until a client comes back; at random, so not all at once
-PAGE = 100  # events
+PAGE = 20  # events; what a stream keeps while its client does not read them
 SENT = Counter("stream_events_total", "Events that changes have sent to streams.", ["kind"])
+DROPPED = Counter("streams_dropped_total", "Streams with too much that is not sent.", ["kind"])
 HUB_STARTS = 0.1  # seconds
 EVENT = EventSchema()
 NO_EVENTS = service.FeedPage([], None)
@@ -57,14 +59,12 @@ class Stream:
         self.own = principal.tenant_id
         self.names = {principal.actor.id.removeprefix("key:"), str(self.own)}
         self.tenant_id = tenant_id
-        self.is_dropped = False
         self._hub = hub
         self._access = access
         self._unsent: deque[bytes] = deque()
         self._size = 0
         self._woken = threading.Event()
         self._is_ended = False
-        self._drop: Callable[[], object] = bool
 
     def put(self, frame: bytes) -> None:
         """Send ``frame``, unless the stream has ended. Ends it if its client reads too slowly."""
@@ -75,8 +75,9 @@ class Stream:
         SENT.labels(self.kind).inc()
         self._woken.set()
         if self._size > MAX_UNSENT:
-            self.is_dropped = self._is_ended = True
-            self._drop()
+            self._is_ended = True
+            self._unsent.clear()
+            DROPPED.labels(self.kind).inc()
 
     def wants(self, row: Any) -> bool:
         """Whether the hub must put an event."""
@@ -99,23 +100,26 @@ class Stream:
         """The bytes of the answer. The stream is open while they are iterated."""
         import gevent  # only the stream process has it
 
-        # It interrupts the greenlet, which may wait for the client.
-        self._drop = partial(gevent.kill, gevent.getcurrent())
         self._hub.add(self)
         try:
-            yield b"retry: %d\n\n" % random.randint(*RETRY)  # noqa: S311
-            yield from self._first()
-            while not self._is_ended or self._unsent:
-                if self._woken.wait(HEARTBEAT):
-                    self._woken.clear()
-                    sent = b"".join(self._unsent)
-                    self._unsent.clear()
-                    self._size = 0
-                    yield sent
-                else:
-                    yield b":\n\n"
+            for part in self._parts():
+                with gevent.Timeout(SEND_WITHIN, BrokenPipeError(EPIPE, "It reads nothing.")):
+                    yield part
         finally:
             self._hub.remove(self)
+
+    def _parts(self) -> Iterator[bytes]:
+        yield b"retry: %d\n\n" % random.randint(*RETRY)  # noqa: S311
+        yield from self._first()
+        while not self._is_ended or self._unsent:
+            if self._woken.wait(HEARTBEAT):
+                self._woken.clear()
+                sent = b"".join(self._unsent)
+                self._unsent.clear()
+                self._size = 0
+                yield sent
+            else:
+                yield b":\n\n"
 
     def _first(self) -> Iterator[bytes]:
         """What is sent before the hub's frames."""
@@ -163,7 +167,7 @@ class FeedStream(Stream):
     def _first(self) -> Iterator[bytes]:
         while True:
             page, self._page = self._page, NO_EVENTS
-            yield b"".join(map(frame_of, page.items))
+            yield from map(frame_of, page.items)
             position = self._hub.position
             if len(page.items) < PAGE and position is not None and position <= self._had:
                 self._is_live = True  # the hub tells all that follows

@@ -10,7 +10,8 @@ import socket
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +53,7 @@ class Report:
             f" {self.restarts} restarts of Redis and PostgreSQL: {READERS} readers of the feed got each"
             f" position once with {self.connections} connections, and {READERS} readers of flags the"
             f" last ETag, {self.caught_up_after:.1f} s after the last change; {self.dropped} slow"
-            f" reader was dropped and got everything; a revoked key's stream ended after"
+            f" readers were dropped, and one got everything; a revoked key's stream ended after"
             f" {self.revoked_after:.2f} s"
         )
 
@@ -163,29 +164,43 @@ def _drop_slow_reader(report: Report, api: Api, port: int, tenant: Tenant, token
     """A client that reads nothing is dropped; it comes back and gets the rest."""
     start = query("SELECT max(position) FROM events")[0][0]
     user, _, _ = factories.create_member(tenant)
-    slow = socket.create_connection((HOST, port))
-    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    head = f"GET /v1/events/stream?cursor={start} HTTP/1.1\r\nHost: {HOST}\r\n"
-    slow.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
-    time.sleep(1)
+    wait_until(lambda: _open_feeds(port) == 0, PATIENCE)  # those of the readers have ended
+    with _reading_nothing(port, start, token):
+        wait_until(lambda: _open_feeds(port) == 1)
 
-    def is_dropped() -> bool:
-        for number in range(50):
-            patches = {"note": str(number % 10) * LARGE}
-            path = f"/v1/users/{user.id}/meta_data"
-            assert api.patch(path, token=token, json={"patches": patches}).status_code == 200
-        text = httpx.get(f"http://{HOST}:{port}/metrics").text
-        return 'streams_dropped_total{kind="events"} 1.0' in text
+        def is_dropped() -> bool:
+            for number in range(50):
+                patches = {"note": str(number % 10) * LARGE}
+                path = f"/v1/users/{user.id}/meta_data"
+                assert api.patch(path, token=token, json={"patches": patches}).status_code == 200
+            return _open_feeds(port) == 0
 
-    wait_until(is_dropped, PATIENCE)
-    slow.close()
-    report.dropped = 1
+        wait_until(is_dropped, PATIENCE)
     api.sequence()
+    with _reading_nothing(port, start, token):  # now older events wait for it
+        wait_until(lambda: _open_feeds(port) == 1)
+        wait_until(lambda: _open_feeds(port) == 0, PATIENCE)
+    report.dropped = 2
     statement = f"SELECT position FROM events WHERE position > {start} ORDER BY 1"
     expected = [str(position) for (position,) in query(statement)]
     client = Client(port, f"/v1/events/stream?cursor={start}", token)
     assert [client.next()[0] for _ in expected] == expected
     client.close()
+
+
+@contextmanager
+def _reading_nothing(port: int, start: int, token: str) -> Iterator[None]:
+    with socket.create_connection((HOST, port)) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = f"GET /v1/events/stream?cursor={start} HTTP/1.1\r\nHost: {HOST}\r\n"
+        slow.sendall(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+        yield
+
+
+def _open_feeds(port: int) -> float:
+    lines = httpx.get(f"http://{HOST}:{port}/metrics").text.splitlines()
+    (found,) = [line for line in lines if line.startswith('streams_open{kind="events"}')]
+    return float(found.rpartition(" ")[2])
 
 
 def _revoke(api: Api, port: int, tenant: Tenant, token: str) -> float:
