@@ -19,8 +19,8 @@ from app.core.db.statements import Statement
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
 from app.flags.evaluation import FROM_PLANS, IN_FORCE, OVERRIDES
-from app.flags.rule_preview import COMPARED_FACTS, compared
-from app.flags.rules import RULE_FAULTS, Facts, to_flagd
+from app.flags.rules import COMPARED_FACTS, RULE_FAULTS, Facts, compared
+from app.flags.targeting import to_flagd
 from app.plans.flag_types import fits
 from app.plans.following import default_plan
 from app.plans.models import Flag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from uuid import UUID
 
@@ -11,20 +11,19 @@ from app.core.db.statements import Statement
 from app.core.errors import Invalid, NotFound
 from app.core.json_text import Json, differs
 from app.flags.evaluation import FROM_PLANS, IN_FORCE, OVERRIDES
-from app.flags.rules import RULE_FAULTS, CompiledFlag, Facts, Rule
-from app.plans.models import Flag, PlanPreset
-from app.plans.rule_conditions import comparisons
+from app.flags.rules import (
+    COMPARED_FACTS,
+    RULE_FAULTS,
+    CompiledFlag,
+    Facts,
+    Rule,
+    compared,
+)
+from app.plans.models import PlanPreset
 from app.plans.rule_schemas import rule_errors
 
 MAX_TENANTS, SLICE, SHOWN = 100_000, 5_000, 20
 
-COMPARED_FACTS = """(
-    SELECT json_object_agg(fact.key, CASE fact.key WHEN 'meta_data' THEN coalesce((
-        SELECT json_object_agg(name, fact.value -> name)
-        FROM unnest(CAST(:names AS text[])) name
-    ), '{}') ELSE fact.value END) FROM json_each(plan.facts) fact
-)"""
-"""What rules compare of a tenant; of its metadata, which can be large, only these keys."""
 LIST_TENANTS = Statement(
     "flags.list_tenants_of_preset",
     f"""
@@ -36,17 +35,6 @@ LIST_TENANTS = Statement(
     """,
     prepare=False,
 )
-
-
-def compared(flags: Iterable[Flag]) -> set[str]:
-    """The attributes of the tenant that rules compare; those of its metadata by their keys."""
-    return {
-        name.removeprefix("tenant.meta_data.")
-        for flag in flags
-        for rule in flag.get("rules", ())
-        for condition, _ in comparisons(rule.get("when", {}))
-        if (name := str(condition["attribute"])).startswith("tenant.")
-    }
 
 
 def preview_rules(preset_id: UUID | str, flag_key: str, rules: Sequence[Rule]) -> dict[str, Json]:

@@ -1,13 +1,13 @@
 """Rules of flags: the first that matches gives the value.
 
-Buckets are those of flagd's ``fractional``, so that :func:`to_flagd` evaluates alike.
+Buckets are those of flagd's ``fractional``, so that :mod:`app.flags.targeting` evaluates alike.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 import cbor2
@@ -18,18 +18,24 @@ from app.core.db.statements import Statement
 from app.core.json_text import Json
 from app.plans.flag_types import fits
 from app.plans.models import Flag
-from app.plans.rule_conditions import MOMENTS, Condition, Op, Test, compiled, moment_of
+from app.plans.rule_conditions import Test, comparisons, compiled
 
 log = logging.getLogger(__name__)
 
 Rule = Mapping[str, Json]
 RULE_FAULTS = (AttributeError, LookupError, TypeError, ValueError, OverflowError)
 """What a rule raises that is not valid. It has been stored by other means than a request."""
-Targeting = dict[str, Any]  # JSON logic
 
 BUCKETS = 100_000  # thousandths of a percent
 BUCKET_BY = {"tenant": "tenant.id", "user": "context.targetingKey"}
 
+COMPARED_FACTS = """(
+    SELECT json_object_agg(fact.key, CASE fact.key WHEN 'meta_data' THEN coalesce((
+        SELECT json_object_agg(name, fact.value -> name)
+        FROM unnest(CAST(:names AS text[])) name
+    ), '{}') ELSE fact.value END) FROM json_each(plan.facts) fact
+)"""
+"""What rules compare of a tenant; of its metadata, which can be large, only these keys."""
 FIND_USER = Statement(
     "users.find_facts",
     "SELECT u.email, u.meta_data, m.role FROM users u"
@@ -76,6 +82,17 @@ class Facts(dict[str, Json]):
         return {"role": found.role, "email_domain": domain, "meta_data": found.meta_data}
 
 
+def compared(flags: Iterable[Flag]) -> set[str]:
+    """The attributes of the tenant that rules compare; those of its metadata by their keys."""
+    return {
+        name.removeprefix("tenant.meta_data.")
+        for flag in flags
+        for rule in flag.get("rules", ())
+        for condition, _ in comparisons(rule.get("when", {}))
+        if (name := str(condition["attribute"])).startswith("tenant.")
+    }
+
+
 def compile_rule(rule: Rule, flag: Flag) -> Test:
     """A function that tells whether the rule matches; a RULE_FAULTS of a rule that is not valid."""
     if not fits(flag["flag_type"], rule["value"]):
@@ -83,7 +100,7 @@ def compile_rule(rule: Rule, flag: Flag) -> Test:
     when = compiled(rule.get("when", {"all": []}))
     if "rollout" not in rule:
         return when
-    attribute, salt, weight = _rollout(rule, flag["flag_key"])
+    attribute, salt, weight = rollout_of(rule, flag["flag_key"])
 
     def test(facts: Mapping[str, Json]) -> bool:
         if not when(facts):
@@ -120,12 +137,12 @@ def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> tuple[int | 
 
     The bucket is None without the tenant or user to put in.
     """
-    attribute, salt, _ = _rollout(rule, flag_key)
+    attribute, salt, _ = rollout_of(rule, flag_key)
     name = facts[attribute]
     return _bucket(salt + name) if name else None, salt
 
 
-def _rollout(rule: Rule, flag_key: str) -> tuple[str, str, int]:
+def rollout_of(rule: Rule, flag_key: str) -> tuple[str, str, int]:
     """The attribute that is put into a bucket, the salt, and how many buckets are inside."""
     rollout = rule["rollout"]
     salt, weight = rollout.get("salt", flag_key), round(rollout["percent"] * BUCKETS / 100)
@@ -134,78 +151,3 @@ def _rollout(rule: Rule, flag_key: str) -> tuple[str, str, int]:
 
 def _bucket(text: str) -> int:
     return (mmh3.hash(cbor2.dumps(text), signed=False) * BUCKETS) >> 32
-
-
-def to_flagd(rule: Rule, flag_key: str) -> Targeting:
-    """The condition of a valid rule as flagd's targeting.
-
-    The context has ``tenant_id``, and ``tenant`` and ``user``, objects of the attributes. Times are
-    compared as text, so they have to be written like ``2026-01-31T12:00:00Z``.
-    """
-    parts = [_logic(rule["when"])] if "when" in rule else []
-    if "rollout" in rule:
-        attribute, salt, weight = _rollout(rule, flag_key)
-        by = _var(attribute)
-        shares = [["in", weight], ["out", BUCKETS - weight]]
-        parts.append({"!!": [by]})
-        parts.append({"===": [{"fractional": [{"cat": [salt, by]}, *shares]}, "in"]})
-    return _all(parts)
-
-
-def _logic(condition: Condition) -> Targeting:
-    if "all" in condition:
-        return _all([_logic(each) for each in condition["all"]])
-    if "any" in condition:
-        return {"or": [_logic(each) for each in condition["any"]]}
-    if "not" in condition:
-        return {"!": [_logic(condition["not"])]}
-    have, value = _var(condition["attribute"]), condition["value"]
-    is_text = {"starts_with": [have, ""]}
-    match condition["op"]:
-        case Op.EQ:
-            return _equals(have, value)
-        case Op.NE:
-            return {"!": [_equals(have, value)]}
-        case Op.IN | Op.NOT_IN as op:
-            plain = {"in": [have, [one for one in value if one not in (0, 1)]]}
-            found = {"or": [plain, *(_equals(have, one) for one in value if one in (0, 1))]}
-            return found if op == Op.IN else {"!": [found]}
-        case Op.EXISTS:
-            return {"!==" if value else "===": [have, None]}
-        case Op.PREFIX:
-            return {"starts_with": [have, value]}
-        case Op.SUFFIX:
-            return {"ends_with": [have, value]}
-        case Op.SEMVER_GT | Op.SEMVER_LT as op:
-            sign = ">" if op == Op.SEMVER_GT else "<"
-            return _all([is_text, {"sem_ver": [have, sign, value]}])
-        case op if op in MOMENTS:
-            text = moment_of(value).isoformat(timespec="seconds").replace("+00:00", "Z")
-            return _all([is_text, {"<" if op == Op.BEFORE else ">": [have, text]}])
-    sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[condition["op"]]
-    is_number: list[Targeting] = [
-        {"!==": [have, None]},
-        {"!": [is_text]},
-        {"===": [{"+": [have]}, have]},
-    ]
-    return _all([*is_number, _is_no_boolean(have), {sign: [have, value]}])
-
-
-def _equals(have: Targeting, value: Json) -> Targeting:
-    """Equality; for Python's evaluator true is 1, and false is 0."""
-    strict = {"===": [have, value]}
-    if isinstance(value, bool):
-        return {"and": [strict, {"!": [_is_no_boolean(have)]}]}
-    return {"and": [strict, _is_no_boolean(have)]} if value in (0, 1) else strict
-
-
-def _is_no_boolean(have: Targeting) -> Targeting:
-    return {"!": [{"in": [{"cat": [have]}, ["true", "false", "True", "False"]]}]}
-
-
-def _all(each: list[Targeting]) -> Targeting:
-    return each[0] if len(each) == 1 else {"and": each}
-
-
-def _var(attribute: str) -> Targeting:
-    return {"var": "tenant_id" if attribute == "tenant.id" else attribute.removeprefix("context.")}
