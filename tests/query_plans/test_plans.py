@@ -29,6 +29,10 @@ MAY_SCAN = {
     "webhook_feed.lag": "It reads one row, any one.",
 }
 
+# `?q=` finds 2,000 rows at most. For so many PostgreSQL may scan a table with ten times as many.
+FOUND = "IN (SELECT tenant_id, entity_id FROM search_terms"
+OF_FOUND = {"users", "memberships"}
+
 
 @pytest.fixture(scope="module")
 def statements(app) -> Iterator[list[Statement]]:
@@ -43,7 +47,8 @@ class TestPlans:
         scans = [
             f"{one.text}\n    {one.shape}"
             for one in statements
-            if one.scanned & owned and not any(f"/* {name} */" in one.text for name in MAY_SCAN)
+            if one.scanned & owned - (OF_FOUND if FOUND in one.text else set())
+            and not any(f"/* {name} */" in one.text for name in MAY_SCAN)
         ]
 
         assert scans == []
