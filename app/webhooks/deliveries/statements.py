@@ -19,10 +19,11 @@ ENSURE_FEED = Statement(
 
 # Add the deliveries of the events after the feed's position, and move the position: both or none,
 # so each event gets its deliveries exactly once. The lock on the feed's row lets one sender at a
-# time do it. Of the events up to `last_position` none is missing, because positions have no gaps.
-# The index finds the endpoints of the event's tenant and of the platform; the function alone would
-# look at every endpoint for every event. An endpoint gets no event of before it existed; the seconds
-# are for transactions that were open then, and for clocks that differ.
+# time do it; PostgreSQL ends its transaction if it is frozen meanwhile. Of the events up to
+# `last_position` none is missing, because positions have no gaps. The index finds the endpoints of
+# the event's tenant and of the platform; the function alone would look at every endpoint for every
+# event. An endpoint gets no event of before it existed; the seconds are for transactions that were
+# open then, and for clocks that differ.
 ADD_DELIVERIES = Statement(
     "webhook_deliveries.add",
     "WITH span AS ("
@@ -45,7 +46,8 @@ ADD_DELIVERIES = Statement(
     "    AND webhook_endpoint_gets(p.tenant_id, p.types, e.tenant_id, e.type)"
     "  ON CONFLICT (tenant_id, endpoint_id, event_id) DO NOTHING"
     ") "
-    "SELECT last - first FROM span",
+    "SELECT last - first, set_config('idle_in_transaction_session_timeout', :frozen, true)"
+    " FROM span",
     prepare=False,
 )
 

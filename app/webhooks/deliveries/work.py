@@ -13,6 +13,7 @@ from uuid import UUID
 from app.core.actors import SYSTEM_WEBHOOKS
 from app.core.clock import utcnow
 from app.core.db import retries, tenancy
+from app.events.positions import FROZEN
 from app.events.service import find_events
 from app.webhooks.deliveries import statements
 from app.webhooks.deliveries.attempt import GONE, Result, Work
@@ -35,7 +36,7 @@ def prepare() -> None:
 def add_deliveries() -> int:
     """Add the deliveries of the next events that have positions; the number of these events."""
     with tenancy.platform_transaction():
-        return statements.ADD_DELIVERIES.scalar(batch=BATCH) or 0
+        return statements.ADD_DELIVERIES.scalar(batch=BATCH, frozen=FROZEN) or 0
 
 
 def exchange(

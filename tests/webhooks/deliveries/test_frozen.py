@@ -2,11 +2,15 @@
 
 import os
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import psycopg2
 import pytest
 
+from app.webhooks.deliveries import statements, work
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.factories import create_tenant, create_user, platform_token
@@ -64,3 +68,29 @@ def test_another_process_does_the_work_of_a_frozen_one(api, environment, frozen)
 
         assert succeeded() == 21
         assert len(hook.received) <= 21 + 5
+
+
+def test_deliveries_are_added_while_a_sender_is_frozen_that_began_to(api, app, monkeypatch):
+    create_endpoint(api, url="https://example.com/hook", types=["user.*"])
+    with app.app_context():
+        work.prepare()
+    monkeypatch.setattr(work, "FROZEN", "200ms")
+    change(api, 0)
+    api.sequence()
+
+    has_begun = threading.Event()
+
+    def begin_and_freeze() -> None:
+        with database.platform_transaction():
+            statements.ADD_DELIVERIES.scalar(batch=work.BATCH, frozen=work.FROZEN)
+            has_begun.set()
+            time.sleep(0.5)
+
+    with app.app_context(), ThreadPoolExecutor(1) as another:
+        frozen = another.submit(begin_and_freeze)
+        has_begun.wait()
+        assert work.add_deliveries() == 0
+        wait_until(lambda: work.add_deliveries() > 0)
+        with pytest.raises(psycopg2.OperationalError, match="idle-in-transaction"):
+            frozen.result()
+    assert [row.status for row in database.rows(WebhookDelivery)] == ["pending"]
