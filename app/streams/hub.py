@@ -22,9 +22,10 @@ from prometheus_client import Gauge
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.auth.proofs import Proof
+from app.config import Config
 from app.core.db import tenancy
 from app.core.db.transactions import transaction
-from app.core.errors import AppError, Forbidden, Unauthenticated
+from app.core.errors import AppError, Forbidden, Unauthenticated, Unavailable
 from app.core.jobs.signals import listening
 from app.events import service
 from app.events.sequencer import SEQUENCED
@@ -58,6 +59,17 @@ ENDING = {
 OPEN = Gauge("streams_open", "Open event streams, and reads that wait.", ["kind"])
 
 
+class StreamsFull(Unavailable):
+    code = "streams_full"
+    detail = "This process holds STREAM_LIMIT streams, or is ending."
+
+
+class TooManyStreams(AppError):
+    status = 429
+    code = "too_many_streams"
+    detail = "The tenant has STREAM_TENANT_LIMIT streams."
+
+
 class Hub:
     """The streams of one process. Its thread, a greenlet under gevent, calls them."""
 
@@ -83,11 +95,21 @@ class Hub:
         for stream in [*self.streams]:
             stream.end(b"retry: 1000\n\n")
 
+    def check_room(self, tenant_id: UUID | None) -> None:
+        """Raise StreamsFull or TooManyStreams if no stream may be opened."""
+        config: Config = self.app.extensions["config"]
+        if self.is_stopping or len(self.streams) >= config.stream_limit:
+            raise StreamsFull
+        if tenant_id and len(self._of_tenant.get(tenant_id, ())) >= config.stream_tenant_limit:
+            raise TooManyStreams(headers={"Retry-After": "60"})
+
     def add(self, stream: Stream) -> None:
+        """Hold an open stream; raises as :meth:`check_room`."""
+        self.check_room(stream.tenant_id)
         self.streams.add(stream)
         self._of_tenant[stream.tenant_id].add(stream)
         self._of_proof[stream.proof].add(stream)
-        self._due.setdefault(stream.proof, time.monotonic() + random.uniform(*CREDENTIALS_EVERY))  # noqa: S311
+        self._due[stream.proof] = 0.0  # it may have been refused since the request began
         OPEN.labels(stream.kind).inc()
         if isinstance(stream, FlagStream):
             self._changed.add(stream.tenant_id)  # its flags may have changed since they were read
@@ -102,10 +124,6 @@ class Hub:
         self._of_proof[stream.proof].remove(stream)
         if not self._of_proof[stream.proof]:
             del self._of_proof[stream.proof], self._due[stream.proof]
-
-    def count(self, tenant_id: UUID | None) -> int:
-        """How many streams a tenant has."""
-        return len(self._of_tenant.get(tenant_id, ()))
 
     def _run(self) -> None:
         with listening(self.app, SEQUENCED, self._woken.set):

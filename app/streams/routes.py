@@ -16,7 +16,7 @@ from app.auth.proofs import granted
 from app.auth.tenant_choice import target_id
 from app.config import current_config
 from app.core.db.queries import id_or_none, visible_id
-from app.core.errors import AppError, NotFound, Unavailable
+from app.core.errors import AppError, NotFound
 from app.core.http import parser
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import Endpoint, Guarded, reads_primary
@@ -25,7 +25,7 @@ from app.core.http.request import Request, current_request
 from app.core.json_text import Json
 from app.events.service import FIND_FEED, PositionGone, list_events
 from app.flags.evaluation import fingerprint
-from app.streams.hub import EXTENSION, Hub
+from app.streams.hub import EXTENSION, Hub, StreamsFull, TooManyStreams
 from app.streams.schemas import FeedStreamQuerySchema, FlagStreamQuerySchema, LastEventSchema
 from app.streams.stream import PAGE, FeedStream, FlagStream, Stream, WaitingRead
 
@@ -49,17 +49,6 @@ class NotStreamProcess(AppError):
     status = 421
     code = "not_stream_process"
     detail = "Only the stream process answers this."
-
-
-class StreamsFull(Unavailable):
-    code = "streams_full"
-    detail = "This process holds STREAM_LIMIT streams, or is ending."
-
-
-class TooManyStreams(AppError):
-    status = 429
-    code = "too_many_streams"
-    detail = "The tenant has STREAM_TENANT_LIMIT streams."
 
 
 class RequiresGrant(Requires):
@@ -148,15 +137,11 @@ def _shown(tenant_id: UUID | None) -> UUID | None:
 
 def _place(access: Requires, tenant_id: UUID | None) -> tuple[Hub, Requires, UUID | None]:
     """The first arguments of a stream; raises an error where it may not be opened."""
-    config = current_config()
     hub: Hub | None = current_app.extensions.get(EXTENSION)  # None in a web process
     if hub is None:
-        url = config.stream_url
+        url = current_config().stream_url
         raise NotStreamProcess(url and f"{NotStreamProcess.detail} Its address is {url}.")
-    if hub.is_stopping or len(hub.streams) >= config.stream_limit:
-        raise StreamsFull
-    if tenant_id is not None and hub.count(tenant_id) >= config.stream_tenant_limit:
-        raise TooManyStreams(headers={"Retry-After": "60"})
+    hub.check_room(tenant_id)
     return hub, access, tenant_id
 
 

@@ -100,7 +100,11 @@ class Stream:
         """The bytes of the answer. The stream is open while they are iterated."""
         import gevent  # only the stream process has it
 
-        self._hub.add(self)
+        yield b"retry: %d\n\n" % random.randint(*RETRY)  # noqa: S311
+        try:
+            self._hub.add(self)
+        except AppError:  # others have been opened since the request began; the client comes back
+            return
         try:
             for part in self._parts():
                 with gevent.Timeout(SEND_WITHIN, BrokenPipeError(EPIPE, "It reads nothing.")):
@@ -109,7 +113,6 @@ class Stream:
             self._hub.remove(self)
 
     def _parts(self) -> Iterator[bytes]:
-        yield b"retry: %d\n\n" % random.randint(*RETRY)  # noqa: S311
         yield from self._first()
         while not self._is_ended or self._unsent:
             if self._woken.wait(HEARTBEAT):

@@ -2,11 +2,20 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
 from app.auth.permissions import Permission
-from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_preset,
+    create_tenant,
+    platform_token,
+)
+from tests.running.serving import wait_until
 from tests.streams.support import Client, sequencing, stream_process
 
 PATH = "/v1/events/stream"
@@ -131,6 +140,50 @@ class TestStream:
             assert api.patch(path, token=owner).status_code == 200
 
             assert client.has_ended.wait(5)
+
+
+class TestOpening:
+    @contextmanager
+    def locked(self, superuser, table):
+        superuser.execute(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
+        try:
+            yield
+        finally:
+            superuser.execute("COMMIT")
+
+    def test_at_once_does_not_exceed_the_limit(self, connect, superuser, owner):
+        """The four requests pass the first check: none has read its events."""
+        with ThreadPoolExecutor() as threads:
+            with self.locked(superuser, "event_feed"):
+                opening = [threads.submit(connect, PATH, owner) for _ in range(4)]
+                time.sleep(1)
+            clients = [one.result() for one in opening]
+
+        wait_until(lambda: any(client.has_ended.is_set() for client in clients), 5)
+        assert [client.status for client in clients] == [200] * 4
+        assert sum(client.has_ended.is_set() for client in clients) == 1
+        assert all(client.retries for client in clients)
+
+    def test_with_a_key_that_is_revoked_meanwhile_ends(
+        self, api, connect, superuser, tenant, owner, token
+    ):
+        """Opening the stream waits for the flags, which the hub reads for no stream here."""
+        create_preset("free", beta=False)
+        body = {"name": "flags", "permissions": ["flags:read"]}
+        made = api.post("/v1/api-keys", token=owner, json=body).json["data"]
+        api.get("/v1/tenants", token=made["secret"])  # writes when the key was last used
+        told = connect(f"{PATH}?types=api_key.revoked", token)
+        with ThreadPoolExecutor() as threads:
+            with self.locked(superuser, "plan_presets"):
+                opening = threads.submit(connect, "/ofrep/v1/events", made["secret"])
+                time.sleep(0.5)
+                api.delete(f"/v1/api-keys/{made['id']}", token=owner)
+                told.next()
+                time.sleep(0.3)  # the hub checks the credentials that it knows
+            client = opening.result()
+
+        assert client.status == 200
+        assert client.has_ended.wait(3)
 
 
 class TestWait:
