@@ -43,18 +43,7 @@ FLAGS_EVERY = 15.0  # seconds; expiries and the ends of trials change flags with
 CREDENTIALS_EVERY = (25.0, 35.0)  # seconds
 CHECKED = 100  # credentials in one turn
 PAUSE = 1.0  # seconds, after a fault of PostgreSQL
-ENDING = {
-    "api_key.revoked",
-    "membership.deactivated",
-    "membership.role_changed",
-    "membership.updated",
-    "tenant.deleted",
-    "tenant.deletion_requested",
-    "tenant.suspended",
-    "user.erased",
-    "user.updated",
-}
-"""Events after which a credential may be refused."""
+CREDENTIALS = ("api_key.", "membership.", "tenant.", "user.")  # events that may refuse some
 
 OPEN = Gauge("streams_open", "Open event streams, and reads that wait.", ["kind"])
 
@@ -82,7 +71,7 @@ class Hub:
         self._of_proof: dict[Proof, set[Stream]] = defaultdict(set)
         self._due: dict[Proof, float] = {}  # when the credential is checked next
         self._changed: set[UUID] = set()  # tenants whose flags may have changed
-        self._refused: set[str] = set()  # ids of users, keys and tenants to check at once
+        self._named: set[str] = set()  # ids of users, keys and tenants that events have named
         self._woken = threading.Event()
         self._flags_due = self._seen_due = 0.0
 
@@ -175,9 +164,10 @@ class Hub:
         if row.type.startswith("plan."):
             self._flags_due = 0.0
         self._changed.add(row.tenant_id)
-        if row.type in ENDING:
+        if row.type.startswith(CREDENTIALS):
             columns = row.data or row.after or {}
-            self._refused.update(str(columns.get(name)) for name in ("id", "user_id"))
+            named = filter(None, map(columns.get, ("id", "user_id")))
+            self._named.update(map(str, named))
         frames: dict[UUID | None, bytes] = {}  # by tenant, as whom the credential reads; None: all
         for stream in (*self._of_tenant.get(row.tenant_id, ()), *self._of_tenant.get(None, ())):
             if stream.wants(row):
@@ -200,17 +190,17 @@ class Hub:
             for tenant_id in changed:
                 for stream in [*self._of_tenant.get(tenant_id, ())]:
                     if isinstance(stream, FlagStream):
-                        stream.tell(found.get(tenant_id, ""))
+                        stream.tell(found.get(tenant_id, ""), self._named)
             self._changed -= changed
 
     def _check_credentials(self) -> None:
         """End the streams whose credential is refused; check the rest of many in the next turn."""
-        now, refused = time.monotonic(), self._refused
-        if refused:
+        now, named = time.monotonic(), self._named
+        if named:
             for proof, streams in self._of_proof.items():
-                if not refused.isdisjoint(next(iter(streams)).names):
+                if not named.isdisjoint(next(iter(streams)).names):
                     self._due[proof] = now
-        self._refused = set()
+        self._named = set()
         due = [proof for proof, at in self._due.items() if at <= now]
         for proof in due[:CHECKED]:
             principal = None

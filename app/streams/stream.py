@@ -57,7 +57,8 @@ class Stream:
         assert isinstance(proof, Proof)  # noqa: S101 - the console and commands open no stream
         self.proof = proof
         self.own = principal.tenant_id
-        self.names = {principal.actor.id.removeprefix("key:"), str(self.own)}
+        self.actor_id = principal.actor.id.removeprefix("key:")
+        self.names = {self.actor_id, str(self.own)}
         self.tenant_id = tenant_id
         self._hub = hub
         self._access = access
@@ -141,8 +142,9 @@ class FlagStream(Stream):
         if last_id != self.proof.tag(fingerprint):
             self.put(self._frame())
 
-    def tell(self, fingerprint: str) -> None:
-        if fingerprint != self._told:
+    def tell(self, fingerprint: str, named: set[str]) -> None:
+        """Note the present flags, and the ids that events have named: rules compare the user."""
+        if fingerprint != self._told or self.actor_id in named:
             self._told = fingerprint
             self.put(self._frame())
 

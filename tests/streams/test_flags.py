@@ -8,6 +8,7 @@ import pytest
 from app.auth.permissions import Permission
 from tests.factories import (
     create_api_key,
+    create_limits,
     create_member,
     create_override,
     create_preset,
@@ -86,6 +87,29 @@ class TestStream:
         api.patch(f"/v1/tenants/{tenant.id}", token=owner, json={"name": "Other"})
 
         assert client.is_quiet()
+
+    def test_tells_a_user_of_their_role_and_fields_which_rules_compare(
+        self, api, connect, tenant, owner
+    ):
+        rules = [
+            {"name": name, "when": {"attribute": name, "op": "eq", "value": value}, "value": True}
+            for name, value in (("user.role", "admin"), ("user.meta_data.desk", "b"))
+        ]
+        create_limits("free", {**preset_flag("beta", False), "rules": rules})
+        user, membership, token = create_member(tenant, role="viewer")
+        client, other = connect(PATH, token), connect(PATH, owner)
+        client.next(), other.next()
+
+        path, patches = f"/v1/users/{user.id}/meta_data", {"desk": "b"}
+        answer = api.patch(path, token=owner, json={"patches": patches})
+        assert answer.status_code == 200, answer.json
+        assert client.next()[1]["type"] == "refetchEvaluation"
+        answer = api.patch(f"/v1/memberships/tenant/{membership.id}/role?role=admin", token=owner)
+        assert answer.status_code == 200, answer.json
+
+        assert client.next()[1]["type"] == "refetchEvaluation"
+        assert not client.has_ended.is_set()
+        assert other.is_quiet()
 
     def test_of_a_platform_credential_names_the_tenant(self, api, connect, tenant, preset):
         key = create_api_key(None, [Permission.FLAGS_READ])
