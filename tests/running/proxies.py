@@ -1,4 +1,4 @@
-"""nginx before the service and PgBouncer behind it, each as its file in docs/operations sets it up."""
+"""nginx or Caddy before the service and PgBouncer behind it, each as its file in docs/operations sets it up."""
 
 import pwd
 from collections.abc import Iterator
@@ -41,6 +41,21 @@ def nginx(web_port: int, folder: Path, *, stream_port: int = 9) -> Iterator[int]
     settings.write_text(WHOLE.format(folder=folder, user="", site=site))
     command = [program("nginx"), "-c", str(settings), "-e", str(folder / "nginx.log")]
     with running(command, log=folder / "nginx.out"):
+        wait_until(lambda: answers(port, "/healthz") == 200)
+        yield port
+
+
+@contextmanager
+def caddy(web_port: int, folder: Path, *, stream_port: int = 9) -> Iterator[int]:
+    """The documented site as :func:`nginx`, without TLS."""
+    port = free_port()
+    site = documented.file("Caddyfile").replace("127.0.0.1:8000", f"{HOST}:{web_port}")
+    site = site.replace("127.0.0.1:8001", f"{HOST}:{stream_port}")
+    site = site.replace("api.example.com {", f"http://{HOST}:{port} {{\n\tbind {HOST}")
+    settings = folder / "Caddyfile"
+    settings.write_text("{\n\tadmin off\n}\n" + site)
+    command = [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(settings)]
+    with running(command, environ={"HOME": str(folder)}, log=folder / "caddy.out"):
         wait_until(lambda: answers(port, "/healthz") == 200)
         yield port
 

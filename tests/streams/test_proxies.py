@@ -1,4 +1,4 @@
-"""One port for both processes, as docs/operations/nginx.conf sets it up."""
+"""One port for both processes, as nginx.conf and Caddyfile in docs/operations set it up."""
 
 import time
 
@@ -6,15 +6,15 @@ import pytest
 
 from app.auth.permissions import Permission
 from tests.factories import create_api_key, create_preset
-from tests.running.proxies import nginx
+from tests.running.proxies import caddy, nginx
 from tests.running.serving import program, web_server
 from tests.streams.support import Client, address, sequencing, stream_process
 
 
-@pytest.fixture(scope="module")
-def proxy(app, environment, tmp_path_factory):
-    """nginx's port, and the stream process behind it."""
-    program("nginx")
+@pytest.fixture(scope="module", params=[nginx, caddy], ids=["nginx", "caddy"])
+def proxy(request, app, environment, tmp_path_factory):
+    """The proxy's port, and the stream process behind it."""
+    program(request.param.__name__)
     folder = tmp_path_factory.mktemp("proxy")
     for one in (folder, *folder.parents[:2]):
         one.chmod(0o755)
@@ -23,7 +23,7 @@ def proxy(app, environment, tmp_path_factory):
         sequencing(app),
         web_server(settings, folder, workers=1) as (web, _),
         stream_process(settings, folder) as (stream, process),
-        nginx(web, folder, stream_port=stream) as port,
+        request.param(web, folder, stream_port=stream) as port,
     ):
         yield port, process
 
