@@ -6,16 +6,23 @@ from typing import Any
 
 from app.core.json_text import Json
 from app.flags.rules import BUCKETS, Rule, rollout_of
-from app.plans.rule_conditions import MOMENTS, Condition, Op, moment_of
+from app.plans.rule_conditions import MOMENTS, Condition, Op, moment_of, wanted_of
 
 Targeting = dict[str, Any]
+
+TIMES = ("0000-00-00T00:00:00Z", "0000-00-00T00:00:00.000Z")  # 0 is any digit
+BOUNDS = (
+    *((0, "0001", "9999"), (5, "01", "12"), (8, "01", "31")),
+    *((11, "00", "23"), (14, "00", "59"), (17, "00", "59")),
+)
+"""The position of a part of a time, its least and its greatest value."""
 
 
 def to_flagd(rule: Rule, flag_key: str) -> Targeting:
     """The condition of a valid rule as flagd's targeting.
 
     The context has ``tenant_id``, and ``tenant`` and ``user``, objects of the attributes. Times are
-    compared as text, so they have to be written like ``2026-01-31T12:00:00Z``.
+    compared as text, and have to be written like :data:`TIMES`.
     """
     parts = [_logic(rule["when"])] if "when" in rule else []
     if "rollout" in rule:
@@ -34,7 +41,7 @@ def _logic(condition: Condition) -> Targeting:
         return {"or": [_logic(each) for each in condition["any"]]}
     if "not" in condition:
         return {"!": [_logic(condition["not"])]}
-    have, value = _var(condition["attribute"]), condition["value"]
+    have, value = _var(condition["attribute"]), wanted_of(condition)
     is_text = {"starts_with": [have, ""]}
     match condition["op"]:
         case Op.EQ:
@@ -56,7 +63,8 @@ def _logic(condition: Condition) -> Targeting:
             return _all([is_text, {"sem_ver": [have, sign, value]}])
         case op if op in MOMENTS:
             text = moment_of(value).isoformat(timespec="seconds").replace("+00:00", "Z")
-            return _all([is_text, {"<" if op == Op.BEFORE else ">": [have, text]}])
+            sign = "<" if op == Op.BEFORE else ">"
+            return _all([is_text, _is_moment(have), {sign: [have, text]}])
     sign = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}[condition["op"]]
     is_number: list[Targeting] = [
         {"!==": [have, None]},
@@ -72,6 +80,19 @@ def _equals(have: Targeting, value: Json) -> Targeting:
     if isinstance(value, bool):
         return {"and": [strict, {"!": [_is_no_boolean(have)]}]}
     return {"and": [strict, _is_no_boolean(have)]} if value in (0, 1) else strict
+
+
+def _is_moment(have: Targeting) -> Targeting:
+    """Whether a text is written as one of ``TIMES``. Each month may have 31 days."""
+    forms = []
+    for form in TIMES:
+        each = [(at, one, "9" if one == "0" else one) for at, one in enumerate(form)]
+        parts = [
+            {"<=": [least, {"substr": [have, at, len(least)]}, most]}
+            for at, least, most in (*each, *BOUNDS)
+        ]
+        forms.append(_all([*parts, {"===": [{"substr": [have, len(form)]}, ""]}]))
+    return {"or": forms}
 
 
 def _is_no_boolean(have: Targeting) -> Targeting:

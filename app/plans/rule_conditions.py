@@ -63,7 +63,7 @@ def compiled(condition: Condition) -> Test:
     The database function ``condition_holds`` decides alike.
     """
     if "attribute" in condition:
-        attribute, op, value = condition["attribute"], condition["op"], condition["value"]
+        attribute, op, value = condition["attribute"], condition["op"], wanted_of(condition)
         compare = COMPARE[op]
         if op in PARSED:
             value = PARSED[op](value)
@@ -81,6 +81,14 @@ def compiled(condition: Condition) -> Test:
         return not decisive
 
     return test
+
+
+def wanted_of(condition: Condition) -> Json:
+    """The value that is compared with the attribute; domains are in lower case."""
+    value = condition["value"]
+    if condition["attribute"] != "user.email_domain" or isinstance(value, bool):
+        return value
+    return value.lower() if isinstance(value, str) else [each.lower() for each in value]
 
 
 def comparisons(condition: Condition, loc: Location = ()) -> Iterator[tuple[Condition, Location]]:

@@ -234,6 +234,43 @@ def test_compares_the_first_and_last_times(api, read, op, moment, holds):
     assert value(read(), "beta", tenant.id, **context) is holds
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [
+        *("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.123Z", "2024-02-29T23:59:59Z"),
+        *("", "soon", "9", "2026", "2026-01-31T12:00:0", "2026-01-31T12:00:00Z?", "2026-13-01T00:00:00Z"),
+        *("2026-01-32T00:00:00Z", "2026-01-31T24:00:00Z", "2026-01-31T12:60:00Z", "0000-01-01T00:00:00Z"),
+        *("2026-01-31T12:00:6-Z", "2026-01-31T12:00:+1Z", "202x-01-31T12:00:00Z", "2026-01-31T12:00:00.1-2Z"),
+    ],
+)  # fmt: skip
+def test_compares_only_times(api, read, seen):
+    when = {"attribute": "context.seen", "op": "after", "value": "2025-01-01"}
+    other = {**when, "op": "before"}
+    rule = {"name": "a", "when": {"any": [when, other]}, "value": True}
+    create_limits("free", {**preset_flag("beta", False), "rules": [rule]})
+    tenant = create_tenant()
+
+    body = {"context": {"tenant_id": str(tenant.id), "seen": seen}}
+    answer = api.post("/ofrep/v1/evaluate/flags/beta", token=platform_token(), json=body)
+
+    assert value(read(), "beta", tenant.id, seen=seen) is answer.json["value"]
+
+
+def test_compares_domains_in_lower_case(read):
+    whens = [("eq", "Example.COM"), ("in", ["other.example", "Example.com"]), ("suffix", ".COM")]
+    flags = [
+        {**preset_flag(op, False), "rules": [{"name": "a", "when": when, "value": True}]}
+        for op, given in whens
+        for when in [{"attribute": "user.email_domain", "op": op, "value": given}]
+    ]
+    create_limits("free", *flags)
+
+    core = read()
+
+    user = {"email_domain": "example.com"}
+    assert all(value(core, op, uuid4(), user=user) for op, _ in whens)
+
+
 class TestEquality:
     """2,000 random tenants, each with all of its flags and a random context."""
 
@@ -332,7 +369,7 @@ class TestEquality:
 
 TEXTS = ["eu", "us", "1.2", "v1.10.0", "2026-01-31T12:00:00Z", "", "7", "true"]
 VALUES = [*TEXTS, 0, 1, 7, 7.5, True, False, None, [1], {"a": 1}]
-TIMES = ["2026-01-31T10:59:59Z", "2026-01-31T11:00:01Z", None, 7, True]
+TIMES = ["2026-01-31T10:59:59Z", "2026-01-31T11:00:01Z", "later", None, 7, True]
 ATTRIBUTES = [
     *("tenant.plan", "tenant.region", "tenant.slug", "user.role", "user.email_domain"),
     *("tenant.meta_data.tier", "user.meta_data.desk", "context.version", "context.n"),
