@@ -74,13 +74,12 @@ def build(root: Path) -> Image:
 def run_services(root: Path, image: Image, instance: Instance) -> None:
     """Run the migrations, then all other services until their health checks succeed; stop them."""
     found = development_environment({"INSTANCE_DIR": str(instance.folder)})
-    port = str(free_port())
     settings = {
         name: value
         for name, value in found.items()
         if name not in ("PRIVATE_INSTANCE", "INSTANCE_DIR", "MIGRATION_DATABASE_URL")
     }
-    environment = {**image.environment, **settings, "PORT": port}
+    environment = {**image.environment, **settings}
     sockets = str(instance.sockets)
 
     def inside(command: Sequence[str]) -> list[str]:
@@ -93,12 +92,13 @@ def run_services(root: Path, image: Image, instance: Instance) -> None:
     run(inside(found_services.pop("migrations")["command"]), {**environment, **owner})
     refused = subprocess.run(inside(["touch", "app/x"]), env=environment, capture_output=True)
     assert refused.returncode != 0, "the file system is not read-only"
+    ports = {name: str(free_port()) for name in found_services}  # containers have a network each
     with started(
         {name: inside(one.get("command", image.command)) for name, one in found_services.items()},
-        environment,
+        {name: {**environment, "PORT": port} for name, port in ports.items()},
     ):
         for name, service in found_services.items():
-            check = [part.replace("8000", port) for part in image.health_check]
+            check = [part.replace("8000", ports[name]) for part in image.health_check]
             if "healthcheck" in service:
                 check = service["healthcheck"]["test"][1:]
             step(f"health check of {name}")
@@ -106,15 +106,18 @@ def run_services(root: Path, image: Image, instance: Instance) -> None:
 
 
 @contextmanager
-def started(commands: Mapping[str, list[str]], environment: Mapping[str, str]) -> Iterator[None]:
+def started(
+    commands: Mapping[str, list[str]], environments: Mapping[str, Mapping[str, str]]
+) -> Iterator[None]:
     """Run processes; afterwards SIGTERM has to end each within its grace period."""
     running = {
-        name: subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        name: subprocess.Popen(command, env=environments[name], stderr=subprocess.DEVNULL)
         for name, command in commands.items()
     }
     try:
         yield
-        assert [name for name, one in running.items() if one.poll() is not None] == []
+        ended = [name for name, one in running.items() if one.poll() is not None]
+        assert not ended, f"ended by themselves: {ended}"
     finally:
         for process in running.values():
             process.terminate()
