@@ -21,7 +21,11 @@ from app.inbox.providers.payloads import Document, Unreadable, Unwanted, parse_o
 from app.inbox.providers.provider import Provider
 
 WAITS_FOR = "waits for its tenant: "
-STATUSES = {Outcome.APPLIED: Status.SUCCEEDED, Outcome.WAITING: Status.WAITING_TENANT}
+STATUSES = {
+    Outcome.APPLIED: Status.SUCCEEDED,
+    Outcome.WAITING: Status.WAITING_TENANT,
+    Outcome.TAKEN: Status.FAILED,
+}
 FIND_WAITING = Statement(
     "webhook_events.find_waiting_of_subscription",
     "SELECT id FROM webhook_events"

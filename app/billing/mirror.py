@@ -61,12 +61,7 @@ LOCK = Statement(
 LOCK_KNOWN = Statement(
     "subscriptions.lock_known",
     select(Subscription)
-    .where(
-        Subscription.bp_subscription_id == bindparam("subscription_id"),
-        (Subscription.bp_provider == bindparam("provider"))
-        | Subscription.bp_provider.is_(None)
-        | (Subscription.status_class == StatusClass.ENDED.value),
-    )
+    .where(Subscription.bp_subscription_id == bindparam("subscription_id"))
     .order_by(Subscription.created_at)
     .with_for_update(),
 )
@@ -87,6 +82,7 @@ class Outcome(StrEnum):
     STALE = "stale: something newer is known"
     WAITING = "waits for its tenant: set metadata.tenant_id at the provider, or map the customer"
     OVER = "it has ended, and no tenant is known"
+    TAKEN = "the tenant has a subscription of another provider with this id, which has not ended"
 
 
 class Applied(NamedTuple):
@@ -119,6 +115,8 @@ def apply(
         is_over = is_read and snapshot.status_class is StatusClass.ENDED
         return Applied(Outcome.OVER if is_over else Outcome.WAITING)
     row = row or next((one for one in known if one.tenant_id == tenant_id), None)
+    if row and row.bp_provider not in (None, provider) and row.status_class != StatusClass.ENDED:
+        return Applied(Outcome.TAKEN)
     moment = at if is_read else snapshot.changed_at or at
     if row is not None and not force and _is_stale(row, snapshot, moment, is_read=is_read):
         return Applied(Outcome.STALE, row)
@@ -231,11 +229,11 @@ def find_tenant(provider: str, snapshot: Snapshot, tenant: str = "") -> UUID | N
 def _known(
     provider: str, subscription_id: str
 ) -> tuple[Subscription | None, Sequence[Subscription]]:
-    """The subscription, if it is certain which it is; and all that it may be.
+    """The subscription, if it is certain which it is; and all that have its id.
 
-    That of another provider may be, once it has ended: an id can move with its subscription.
+    That of another provider is taken over once it has ended: an id can move with its subscription.
     """
-    known = LOCK_KNOWN.all(provider=provider, subscription_id=subscription_id)
+    known = LOCK_KNOWN.all(subscription_id=subscription_id)
     own = [one for one in known if one.bp_provider == provider]
     free = [one for one in known if one.bp_provider is None]
     return own[0] if own else free[0] if len(free) == 1 else None, known

@@ -245,7 +245,9 @@ def _repair(provider: BillingProvider, read: Read) -> Iterator[Found]:
         log.exception("billing_comparison_failed", extra={"source": name, "subscription_id": id_})
         return
     before, after = done.before, done.after
-    if done.outcome is Outcome.WAITING:
+    if done.outcome is Outcome.TAKEN:
+        log.warning("billing_subscription_id_taken", extra={"source": name, "subscription_id": id_})
+    elif done.outcome is Outcome.WAITING:
         _wait_for_tenant(provider, read)
         yield Found(id_, None, ("waiting",))
     elif before is not None and before.bp_provider == name:

@@ -9,8 +9,10 @@ from app.inbox import service
 from app.inbox.models import WebhookEvent
 from app.inbox.providers import RECEIVERS
 from app.subscriptions.models import Subscription
+from app.subscriptions.service import update_subscription as update
 from tests.billing.samples import document
 from tests.database import platform_transaction, row, rows
+from tests.factories import create_subscription
 from tests.inbox.sending import SECRETS, Sender, event_row, work_off
 
 
@@ -68,6 +70,24 @@ class TestPayloads:
         assert (event.status, event.processed_at) == ("waiting_tenant", None)
         assert event.body is not None
         assert rows(Subscription) == []
+
+    def test_with_the_id_of_another_providers_subscription_fail_until_that_has_ended(
+        self, app, deliver, tenant
+    ):
+        body = of_tenant(tenant)
+        id_ = body["data"]["object"]["id"]
+        other = create_subscription(tenant, bp_subscription_id=id_, bp_provider="paddle")
+
+        event = deliver("stripe", body)
+
+        assert (event.status, event.attempts) == ("failed", 1)
+        assert event.detail.startswith("the tenant has a subscription of another provider")
+        assert row(Subscription) == other
+        with platform_transaction():
+            update(other.id, {"bp_status": "canceled"}, force=True, actor=SYSTEM_CLI)
+            service.replay(event.id, actor=SYSTEM_CLI)
+        work_off(app)
+        assert (row(Subscription).id, row(Subscription).bp_provider) == (other.id, "stripe")
 
     def test_of_the_test_mode_are_ignored(self, deliver, tenant):
         event = deliver("stripe", {**of_tenant(tenant), "livemode": False})

@@ -252,6 +252,24 @@ class TestTakingOver:
 
         assert mirror.apply(snapshot()) is Outcome.WAITING
 
+    def test_not_of_another_provider_of_the_same_tenant_until_it_has_ended(self, mirror, named):
+        mirror.apply(snapshot(**named))
+        before = stored()
+
+        assert mirror.apply(snapshot(**named), 1, provider="paddle") is Outcome.TAKEN
+        assert stored() == before
+
+        mirror.apply(ended(**named), 2)
+        assert mirror.apply(snapshot(**named), 1, provider="paddle", force=True) is Outcome.APPLIED
+
+    def test_not_of_another_tenants(self, mirror, named):
+        mirror.apply(snapshot(**named))
+
+        other = snapshot(tenant=create_tenant().slug)
+        assert mirror.apply(other, provider="paddle") is Outcome.APPLIED
+
+        assert {row.bp_provider for row in database.rows(Subscription)} == {"stripe", "paddle"}
+
     def test_of_an_id_that_has_moved_to_another_provider(self, mirror, presets, tenant, named):
         map_price("price_growth", "growth", provider="paddle")
         mirror.apply(ended(**named))

@@ -30,7 +30,7 @@ from tests.billing.simulated.stripe import Subscription as Simulation
 from tests.billing.support import map_price, stored
 from tests.conftest import serving
 from tests.database import query, row, rows
-from tests.factories import create_tenant, platform_token
+from tests.factories import create_subscription, create_tenant, platform_token
 from tests.inbox.sending import all_events
 
 PROVIDER = PROVIDERS["stripe"]
@@ -185,6 +185,17 @@ class TestDrift:
         after = row(Subscription)
         assert after.read_at >= state.started_at > before.read_at
         assert (after.version, after.updated_at) == (before.version, before.updated_at)
+
+    def test_an_id_of_another_providers_subscription_is_left_out(
+        self, reading, stripe, tenant, named
+    ):
+        one = stripe.create(is_told=False, **named)
+        create_subscription(tenant, bp_subscription_id=one.id, bp_provider="paddle")
+
+        state = compare(reading)
+
+        assert state.counts == {"compared": 0, "repaired": 0}
+        assert row(Subscription).bp_provider == "paddle"
 
     def test_the_other_mode_is_left_out(self, reading, stripe, named):
         stripe.is_live = False
