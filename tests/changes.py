@@ -28,7 +28,13 @@ from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests.database import platform_transaction, row
 from tests.document import Operation, find_row, operations
-from tests.factories import create_preset, create_tenant, create_webhook_endpoint, save
+from tests.factories import (
+    create_hold,
+    create_preset,
+    create_tenant,
+    create_webhook_endpoint,
+    save,
+)
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
 
 ADMIN = Actor("key:demo", Role.ADMIN)
@@ -48,8 +54,16 @@ QUESTIONS = {
     "POST /ofrep/v1/evaluate/flags",
     "POST /ofrep/v1/evaluate/flags/{key}",
 }
-# It writes no audit row unless a threshold is crossed.
-COUNTERS = {"POST /v1/usage/consume"}
+# They write no audit row unless a threshold is crossed or a hold exceeded.
+COUNTERS = {
+    "POST /v1/usage/consume",
+    "POST /v1/usage/holds",
+    "POST /v1/usage/holds/{hold_id}/settle",
+    "POST /v1/usage/holds/{hold_id}/extend",
+    "DELETE /v1/usage/holds/{hold_id}",
+    "POST /v1/usage/leases",
+    "PUT /v1/usage/leases/{lease_id}",
+}
 # It needs an API key of the provider.
 COMPARISONS = {"POST /v1/billing/providers/{provider}/reconcile"}
 # They store what a provider sent; the jobs that apply it make the changes.
@@ -112,6 +126,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         request_id="",
     )
     create_webhook_endpoint(tenant_id)
+    create_hold(tenant_id)
     save(Import, created_by_user_id="cli:root")
     save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
     customer = {"provider": "stripe", "customer_id": "stripe", "is_manual": True}

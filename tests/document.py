@@ -157,6 +157,7 @@ def as_text(value: Any) -> str:
 
 
 ENDPOINTS = "/v1/webhook-endpoints"
+HOLDS = "/v1/usage/holds"
 
 
 def resolved(content: Mapping[str, Any], part: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -179,6 +180,9 @@ def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
         owner = find_row(api, replace(operation, path=ENDPOINTS + "/{id}"), tenant_id, token)
         path = f"{ENDPOINTS}/{owner}/deliveries"
         return str(api.get(path, token=token).get_json()["data"][0]["id"])
+    if operation.collection == "/v1/usage/leases":
+        listed = api.get(HOLDS, token=token, query_string={"tenant_id": tenant_id}).get_json()
+        return next(str(one["id"]) for one in listed["data"] if one["kind"] == "lease")
     listing = operation.document["paths"][operation.collection]["get"]
     taken = {one["name"] for one in listing["parameters"]}
     known = {"limit": "100", "tenant_id": tenant_id}

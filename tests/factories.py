@@ -26,6 +26,7 @@ from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant
+from app.usage.models import UsageCounter, UsageHold
 from app.users.emails import email_key
 from app.users.models import User
 from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
@@ -209,6 +210,18 @@ def create_override(
         "flag_value": flag_value,
     }
     return save(FeatureOverride, **defaults | values)
+
+
+def create_hold(tenant_id: UUID, **values: Any) -> UsageHold:
+    """A hold that was settled, in a period of its own."""
+    now = datetime.now(UTC)
+    period = {"feature": "api-calls", "period_start": now, "period_end": now}
+    save(UsageCounter, tenant_id=tenant_id, **period, used=1, announced=0)
+    moments = dict.fromkeys(("created_at", "expires_at", "ended_at", "period_start"), now)
+    amounts = {"amount": 1, "counted": 1, "over_by": 0, "ttl_seconds": 300}
+    state = {"kind": "hold", "state": "settled", "is_late": False}
+    defaults = {"id": uuid7(), "feature": "api-calls", **moments, **amounts, **state}
+    return save(UsageHold, tenant_id=tenant_id, **defaults | values)
 
 
 def create_webhook_endpoint(tenant_id: UUID) -> WebhookEndpoint:

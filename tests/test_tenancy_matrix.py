@@ -10,12 +10,15 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Role
+from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
+from app.tenants.models import Tenant
+from tests.database import row
 from tests.document import IGNORE_UNKNOWN_QUERY, Operation, find_row, operations
 from tests.factories import (
     create_api_key,
+    create_hold,
     create_member,
     create_tenant,
     create_webhook_endpoint,
@@ -221,6 +224,8 @@ class TestOtherTenants:
             demo = seed_demo()
         for tenant in demo["tenants"]:
             create_api_key_in(tenant)
+            for kind in ("hold", "lease"):
+                create_hold(UUID(tenant["tenant_id"]), kind=kind)
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)
@@ -228,12 +233,17 @@ class TestOtherTenants:
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):
         first, second = world["tenants"]
-        own, other = (tenant["users"][0]["token"] for tenant in (first, second))
+        of_owners = [tenant["users"][0]["token"] for tenant in (first, second)]
+        of_meters = [
+            create_api_key(row(Tenant, id=UUID(tenant["tenant_id"])), [Permission.USAGE_WRITE])
+            for tenant in (first, second)
+        ]
         wrong, controls = [], 0
         for one in guarded:
             if not one.names_a_row or one.is_for_the_platform or is_global(one):
                 continue
             row_id = find_row(api, one, first["tenant_id"], world["platform_token"])
+            own, other = of_meters if one.permission == Permission.USAGE_WRITE else of_owners
             foreign, mine = send(api, one, other, row_id=row_id), send(api, one, own, row_id=row_id)
             body = foreign.get_json()
             code = body.pop("code", None)  # the tests' client compares it with the document

@@ -1,7 +1,8 @@
-"""Records that the usage of a limit has crossed a threshold: an audit row and a metric."""
+"""Records that a threshold of a limit was crossed, or a hold overrun: an audit row and a metric."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -13,7 +14,9 @@ from app.core.db.queries import Change
 from app.core.db.transactions import on_commit
 from app.core.db.writes import Writes
 
-CROSSED = Counter("limits_crossed_total", "Thresholds of limits that were crossed.", ["event"])
+CROSSED = Counter(
+    "limits_crossed_total", "Thresholds and holds of limits that were crossed.", ["event"]
+)
 
 
 def announce(
@@ -40,11 +43,45 @@ def announce(
         "policy": policy,
         "resets_at": resets_at,
     }
+    _add(event, feature, state, tenant_id=tenant_id, actor=actor, into=into)
+
+
+def announce_overrun(
+    over_by: int,
+    *,
+    hold_id: UUID,
+    tenant_id: UUID,
+    feature: str,
+    used: int,
+    limit: int,
+    resets_at: datetime | None,
+    actor: Actor,
+) -> None:
+    """Record that ``over_by`` was used beyond a hold and does not fit into its limit."""
+    state = {
+        "hold_id": hold_id,
+        "over_by": over_by,
+        "used": used,
+        "limit": limit,
+        "resets_at": resets_at,
+    }
+    _add("limit.overrun", feature, state, tenant_id=tenant_id, actor=actor)
+
+
+def _add(
+    event: str,
+    feature: str,
+    state: Mapping[str, object],
+    *,
+    tenant_id: UUID,
+    actor: Actor,
+    into: Writes | None = None,
+) -> None:
     add_event(
         event,
         target_id=feature,
         tenant_id=tenant_id,
-        change=Change({}, state),
+        change=Change({}, dict(state)),
         actor=actor,
         data={"feature": feature, **state},
         into=into,

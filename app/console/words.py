@@ -249,6 +249,8 @@ def _special(
             return f"{name} reached {after['percent']} %"
         case "limit.reached":
             return f"{name} is used up"
+        case "limit.overrun":
+            return f"more of {name} was used than fits into its limit"
         case "import.completed" if "lines_done" in after:
             failed = after.get("lines_failed")
             left_out = f", {failed:,} of which failed" if failed else ""

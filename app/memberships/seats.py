@@ -70,6 +70,7 @@ _new_counter = insert(UsageCounter).values(
     feature=SEATS,
     period_start=EPOCH,
     used=0,
+    held=0,
     announced=bindparam("announced"),
     announced_limit=bindparam("limit"),
 )

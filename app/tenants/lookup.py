@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
+from app.auth.tenant_choice import target_id
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
@@ -35,3 +37,12 @@ def tenant_id_of(name: str) -> UUID:
     if found is None:
         raise NotFound.of(Tenant)
     return found
+
+
+def take_target_id(body: dict[str, Any]) -> UUID:
+    """Remove ``tenant_id`` from a body, and return the id of that tenant or the credential's own.
+
+    Raises what :func:`tenant_id_of` and :func:`app.auth.tenant_choice.target_id` do.
+    """
+    named = tenant_id_of(body.pop("tenant_id")) if "tenant_id" in body else None
+    return target_id(named, source="body")

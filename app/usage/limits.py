@@ -12,7 +12,7 @@ from app.plans.flag_types import UNLIMITED, Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """How much is used of a limit in one period.
+    """How much is used and held of a limit in one period.
 
     ``limit`` and ``policy`` are None for a period that is over, because plans change.
     ``period_start`` and ``resets_at`` are None for a count that never starts anew.
@@ -21,6 +21,7 @@ class Usage:
     feature: str
     limit: int | None
     used: int
+    held: int = 0
     policy: str | None
     period_start: datetime | None = None
     resets_at: datetime | None
@@ -28,8 +29,10 @@ class Usage:
 
     @property
     def remaining(self) -> int | None:
-        """What is left of the limit; None: unlimited, or the period is over."""
-        return None if self._is_open else max(self.limit - self.used, 0)  # type: ignore[operator]
+        """What is free of the limit; None: unlimited, or the period is over."""
+        if self._is_open:
+            return None
+        return max(self.limit - self.used - self.held, 0)  # type: ignore[operator]
 
     @property
     def over_by(self) -> int:

@@ -1,8 +1,9 @@
-"""What tenants have used of their limits, and the idempotency keys of what was counted."""
+"""What tenants have used and hold of their limits, and the keys of what was counted."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import StrEnum
 from uuid import UUID
 
 from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, Text, text
@@ -20,7 +21,8 @@ class UsageCounter(Model):
     The period includes ``period_start`` and excludes ``period_end``. A limit with the period
     ``none`` starts in 1970 and has no end. ``announced`` is the highest threshold, in percent,
     whose crossing was recorded, and ``announced_limit`` the limit at that count: where the period is
-    ``none``, the thresholds of another limit are recorded again.
+    ``none``, the thresholds of another limit are recorded again. ``held`` is what its open holds
+    hold, also those that have expired since the last sweep.
     """
 
     __tablename__ = "usage_counters"
@@ -36,6 +38,74 @@ class UsageCounter(Model):
     used: Mapped[int] = mapped_column(BigInteger)
     announced: Mapped[int] = mapped_column(SmallInteger)
     announced_limit: Mapped[int | None] = mapped_column(BigInteger)
+    held: Mapped[int] = mapped_column(BigInteger, default=0, server_default=text("0"))
+
+
+class HoldKind(StrEnum):
+    """What holds an amount of a limit."""
+
+    HOLD = "hold"  # it is settled once
+    LEASE = "lease"  # its holder reports what is used again and again
+
+
+class HoldState(StrEnum):
+    """The state of a hold or lease."""
+
+    OPEN = "open"
+    SETTLED = "settled"
+    RELEASED = "released"
+    EXPIRED = "expired"  # it can be settled late, for 24 hours
+
+
+class UsageHold(Model):
+    """An amount of a limit that is held until it is settled or expires.
+
+    It belongs to the counter of the period in which it was made. ``amount`` is what was held; of a
+    lease, what is left of it. ``counted`` was counted in the end, and ``over_by`` did not fit.
+    ``remaining`` was free of the limit after the last change; None: unlimited. ``digest`` is of the
+    feature and the idempotency key. There is no foreign key, because each check would write to the
+    row that it refers to.
+    """
+
+    __tablename__ = "usage_holds"
+    __table_args__ = (
+        Index(None, "id"),
+        Index(None, "tenant_id", "created_at", "id"),
+        Index(
+            "ix_usage_holds_open",
+            "tenant_id",
+            "feature",
+            "period_start",
+            "expires_at",
+            postgresql_where=text("state = 'open'"),
+        ),
+        Index(None, "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
+        Index(
+            None,
+            "tenant_id",
+            "digest",
+            unique=True,
+            postgresql_where=text("digest IS NOT NULL"),
+        ),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime] = mapped_column(Moment)
+    ended_at: Mapped[datetime | None] = mapped_column(Moment)
+    period_start: Mapped[datetime] = mapped_column(Moment)
+    digest: Mapped[UUID | None]
+    amount: Mapped[int] = mapped_column(BigInteger)
+    counted: Mapped[int] = mapped_column(BigInteger)
+    over_by: Mapped[int] = mapped_column(BigInteger)
+    remaining: Mapped[int | None] = mapped_column(BigInteger)
+    ttl_seconds: Mapped[int] = mapped_column(BigInteger)
+    is_late: Mapped[bool]
+    feature: Mapped[str] = mapped_column(Text)
+    kind: Mapped[str] = mapped_column(Text)
+    state: Mapped[str] = mapped_column(Text)
+    reference: Mapped[str | None] = mapped_column(Text)
 
 
 class UsageKey(Model):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from uuid import UUID
 
 from flask import Response
 
@@ -17,15 +16,15 @@ from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import reads_primary
 from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY_ANSWER
-from app.tenants.lookup import tenant_id_of
-from app.usage import schemas, service
+from app.tenants.lookup import take_target_id
+from app.usage import hold_routes, schemas, service
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.service import Request
 
 blp = Blueprint(
     "usage", __name__, url_prefix="/v1/usage", description="What tenants use of their limits."
 )
-BLUEPRINTS = (blp,)
+BLUEPRINTS = (blp, hold_routes.blp, hold_routes.leases)
 
 ONE = {"feature": "api-calls", "amount": 1, "idempotency_key": "order-42"}
 DECISION = {
@@ -50,10 +49,10 @@ def consume(body: dict[str, Json]) -> Response:
     With `entries` the answer is always 200: each entry that fits is counted, and `allowed` tells
     which. The amount is counted in PostgreSQL's current period.
     """
-    tenant_id = _tenant_of(body)
+    tenant_id = take_target_id(body)
     if "entries" in body:
         return _answer(service.consume_all(tenant_id, _entries(body), actor=current_actor()))
-    return _answer(service.consume(tenant_id, _single(body), actor=current_actor()))
+    return _answer(service.consume(tenant_id, Request(**body), actor=current_actor()))
 
 
 @blp.post("/check")
@@ -67,10 +66,10 @@ def check(body: dict[str, Json]) -> Response:
 
     The answer is always 200. Each of several `entries` is checked alone.
     """
-    tenant_id = _tenant_of(body)
+    tenant_id = take_target_id(body)
     if "entries" in body:
         return _answer(service.check_all(tenant_id, _entries(body)))
-    return _answer(service.check_all(tenant_id, [_single(body)])[0])
+    return _answer(service.check_all(tenant_id, [Request(**body)])[0])
 
 
 @blp.get("")
@@ -93,15 +92,6 @@ def correct(query: dict[str, Json], body: dict[str, Json], feature: str) -> Usag
     """Correct what a tenant has used of a limit in the current period."""
     tenant_id = target_id(query.get("tenant_id"))
     return service.correct(tenant_id, feature, **body, actor=current_actor())
-
-
-def _tenant_of(body: dict[str, Json]) -> UUID:
-    named = tenant_id_of(body["tenant_id"]) if "tenant_id" in body else None
-    return target_id(named, source="body")
-
-
-def _single(body: dict[str, Json]) -> Request:
-    return Request(**{name: value for name, value in body.items() if name != "tenant_id"})
 
 
 def _entries(body: dict[str, Json]) -> list[Request]:

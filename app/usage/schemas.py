@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from app.auth.tenant_choice import TenantChoiceSchema
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
 from app.core.errors import Entry
-from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str
+from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.messages import refused
 from app.core.validation.schemas import AnswerSchema, Schema
 from app.plans.flag_types import Policy
@@ -43,6 +43,12 @@ class Documented(Schema):
 
 GIVE_BACK = "Negative to give back, only where the period is `none`."
 RESETS_AT = "When the count starts anew; null: never."
+TENANT = Str(
+    min_length=1,
+    max_length=MAX_KEY,
+    description="The tenant, for platform credentials: its id, `idp_org_id` or slug. "
+    "Without it, the tenant of the token's organization.",
+)
 
 
 class EntrySchema(Documented):
@@ -59,12 +65,7 @@ class ConsumeSchema(EntrySchema):
 
     feature = Str(description="The key of a limit of the plan. Required without `entries`.")
     amount = Int(ge=-MAX_AMOUNT, le=MAX_AMOUNT, description=f"1 if absent. {GIVE_BACK}")
-    tenant_id = Str(
-        min_length=1,
-        max_length=MAX_KEY,
-        description="The tenant, for platform credentials: its id, `idp_org_id` or slug. "
-        "Without it, the tenant of the token's organization.",
-    )
+    tenant_id = TENANT
     entries = ListOf(Nested(EntrySchema), metadata={"minItems": 1, "maxItems": MAX_ENTRIES})
 
     def rules(self, values: dict[str, object]) -> Iterator[Entry]:
@@ -118,6 +119,19 @@ class LimitUseSchema(Documented, AnswerSchema):
     limit = Int(description="The limit.")
     percent = Int(description="The level that was reached.")
     policy = Choice(Policy)
+    resets_at = AwareDateTime(nullable=True, description=RESETS_AT)
+
+
+class LimitOverrunSchema(Documented, AnswerSchema):
+    """What was used beyond a hold or lease and did not fit into the limit."""
+
+    examples = {**Documented.examples, "over_by": 5, "used": 1000}
+
+    feature = Str()
+    hold_id = Uuid(description="The hold or lease.")
+    over_by = Int(description="How much was not counted.")
+    used = Int(description="What is counted in the period.")
+    limit = Int(description="The limit.")
     resets_at = AwareDateTime(nullable=True, description=RESETS_AT)
 
 

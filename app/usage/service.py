@@ -40,6 +40,7 @@ FAULTS = {
     "too_large": ("amount", "the count would be too large"),
     "at": ("at", "must be in the current period"),
     "reused": ("idempotency_key", "this key was used with another amount"),
+    "soft": ("feature", "only hard limits have leases"),
 }
 """The faults that the database function names: the field and what is wrong with it."""
 
@@ -80,23 +81,49 @@ def consume_all(tenant_id: UUID, requests: Sequence[Request], *, actor: Actor) -
     """
     found = _decide(tenant_id, requests, is_counted=True)
     for row in found:
-        for percent in sorted(row.crossed):
-            limit_events.announce(
-                percent,
-                tenant_id=tenant_id,
-                feature=row.feature,
-                used=row.used,
-                limit=row.most,
-                policy=row.policy,
-                resets_at=row.ends,
-                actor=actor,
-            )
-    return [_decision(row) for row in found]
+        announce_crossed(row, tenant_id=tenant_id, feature=row.feature, actor=actor)
+    return [Decision(row.is_allowed, state_of(row, row.feature)) for row in found]
 
 
 def check_all(tenant_id: UUID, requests: Sequence[Request]) -> list[Decision]:
     """Whether each amount alone would fit now. Raises what :func:`consume_all` does."""
-    return [_decision(row) for row in _decide(tenant_id, requests, is_counted=False)]
+    found = _decide(tenant_id, requests, is_counted=False)
+    return [Decision(row.is_allowed, state_of(row, row.feature)) for row in found]
+
+
+def announce_crossed(row: Any, *, tenant_id: UUID, feature: str, actor: Actor) -> None:
+    """Record the thresholds that a count has crossed."""
+    for percent in sorted(row.crossed):
+        limit_events.announce(
+            percent,
+            tenant_id=tenant_id,
+            feature=feature,
+            used=row.used,
+            limit=row.most,
+            policy=row.policy,
+            resets_at=row.ends,
+            actor=actor,
+        )
+
+
+def raise_fault(fault: str | None, request: Request) -> None:
+    """Raise Invalid or TenantSuspended for a fault of one request; None: there is none."""
+    if fault == SUSPENDED:
+        raise TenantSuspended
+    if fault is not None:
+        raise Invalid(_fault(fault, request))
+
+
+def state_of(row: Any, feature: str) -> Usage:
+    """The state of a limit after an amount was decided."""
+    return Usage(
+        feature=feature,
+        limit=row.most,
+        used=row.used,
+        held=row.held,
+        policy=row.policy,
+        resets_at=row.ends,
+    )
 
 
 def list_usage(
@@ -197,18 +224,12 @@ def _fault(fault: str, request: Request) -> Entry:
     return value_error(loc, reason, value)
 
 
-def _decision(row: Any) -> Decision:
-    usage = Usage(
-        feature=row.feature, limit=row.most, used=row.used, policy=row.policy, resets_at=row.ends
-    )
-    return Decision(row.is_allowed, usage)
-
-
 def _usage(row: Any) -> Usage:
     return Usage(
         feature=row.feature,
         limit=row.most,
         used=row.used,
+        held=row.held,
         policy=row.policy,
         period_start=None if row.starts == EPOCH else row.starts,
         resets_at=row.ends,

@@ -25,9 +25,9 @@ CONSUME = Statement(
 # seats counts nothing.
 LIST = Statement(
     "usage.list",
-    "WITH current AS (SELECT feature, most, policy, used, starts, ends, true AS is_current"
+    "WITH current AS (SELECT feature, most, policy, used, held, starts, ends, true AS is_current"
     " FROM tenant_usage(CAST(:tenant_id AS uuid), CAST(:feature AS text))),"
-    " past AS (SELECT feature, NULL::bigint, NULL, used, period_start, period_end, false"
+    " past AS (SELECT feature, NULL::bigint, NULL, used, 0, period_start, period_end, false"
     " FROM usage_counters WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature <> 'seats'"
     " AND (CAST(:feature AS text) IS NULL OR feature = CAST(:feature AS text))"
     " AND (feature, period_start) NOT IN (SELECT feature, starts FROM current))"
@@ -42,7 +42,7 @@ LIST = Statement(
 
 LOCK = Statement(
     "usage.lock",
-    "SELECT l.feature, l.most, l.policy, u.used, u.starts, u.ends, true AS is_current"
+    "SELECT l.feature, l.most, l.policy, u.used, u.held, u.starts, u.ends, true AS is_current"
     " FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
     " CROSS JOIN LATERAL lock_usage(CAST(:tenant_id AS uuid), l.feature, l.period) u",
 )
@@ -56,5 +56,6 @@ DELETE_OLD_PERIODS = Statement(
     "usage_counters.delete_old",
     "DELETE FROM usage_counters WHERE (tenant_id, feature, period_start) IN ("
     "SELECT tenant_id, feature, period_start FROM usage_counters"
-    " WHERE period_end < now() - :days * interval '1 day' ORDER BY period_end LIMIT :count)",
+    " WHERE period_end < now() - :days * interval '1 day' AND held = 0"
+    " ORDER BY period_end LIMIT :count)",
 )

@@ -2,8 +2,7 @@
 --
 -- Entries are taken in the order of their features, so that two calls do not wait for each other. A
 -- digest of an idempotency key that was counted within 24 hours is allowed and not counted again,
--- also if its moment is in the last period. The thresholds that were recorded are those of one limit:
--- where the period is `none`, another limit crosses them all anew.
+-- also if its moment is in the last period.
 --
 -- moments: an entry must be in the current period. digests: NULL without an idempotency key.
 -- is_counted: false only decides.
@@ -15,7 +14,7 @@ CREATE OR REPLACE FUNCTION consume_usage(
     digests uuid[], is_counted boolean
 ) RETURNS TABLE (
     place bigint, fault text, is_allowed boolean, feature text, most bigint, policy text,
-    used bigint, ends timestamptz, crossed smallint[]
+    used bigint, held bigint, ends timestamptz, crossed smallint[]
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -25,9 +24,6 @@ DECLARE
     is_active boolean;
     is_new boolean;
     stored_amount bigint;
-    percent smallint;
-    announced_before smallint;
-    announced_now smallint;
 BEGIN
     SELECT t.is_active INTO is_active FROM tenants t WHERE t.id = wanted_tenant_id;
     IF NOT FOUND THEN
@@ -60,10 +56,11 @@ BEGIN
         most := granted.most;
         policy := granted.policy;
         used := counter.used;
+        held := counter.held;
         ends := counter.ends;
         is_allowed := CASE
             WHEN entry.amount < 0 THEN used + entry.amount >= 0
-            ELSE policy = 'soft' OR most = -1 OR used + entry.amount <= most
+            ELSE policy = 'soft' OR most = -1 OR used + held + entry.amount <= most
         END;
         is_new := entry.digest IS NULL;
         IF NOT is_new AND is_counted AND is_allowed THEN
@@ -87,30 +84,11 @@ BEGIN
             WHEN used + entry.amount > 1000000000000000000 THEN 'too_large'
         END;
         IF is_counted AND is_allowed AND is_new AND fault IS NULL THEN
+            crossed := count_usage(
+                wanted_tenant_id, entry.feature, counter.starts, entry.amount, 0, used,
+                counter.announced, most, granted.warn_at
+            );
             used := used + entry.amount;
-            announced_before := counter.announced;
-            IF announced_before > 0 AND granted.period = 'none' AND EXISTS (
-                SELECT FROM usage_counters c
-                WHERE c.tenant_id = wanted_tenant_id AND c.feature = entry.feature
-                    AND c.period_start = counter.starts AND c.announced_limit <> most
-            ) THEN
-                announced_before := 0;
-            END IF;
-            announced_now := announced_before;
-            FOREACH percent IN ARRAY granted.warn_at LOOP
-                IF most > -1 AND entry.amount > 0 AND percent > announced_before
-                    AND 100 * used::numeric >= percent * most::numeric
-                    AND percent <> ALL (crossed)
-                THEN
-                    crossed := crossed || percent;
-                    announced_now := greatest(announced_now, percent);
-                END IF;
-            END LOOP;
-            UPDATE usage_counters c
-                SET used = c.used + entry.amount, announced = announced_now,
-                    announced_limit = most
-                WHERE c.tenant_id = wanted_tenant_id AND c.feature = entry.feature
-                    AND c.period_start = counter.starts;
         END IF;
         RETURN NEXT;
     END LOOP;

@@ -6,7 +6,7 @@
 -- as well.
 --
 -- wanted_feature: only this limit; NULL for all.
--- Called by: app/usage/statements.py, tenant_usage, consume_usage, lock_seat_limit
+-- Called by: app/usage/statements.py, tenant_usage, consume_usage, lock_seat_limit, hold_usage, settle_hold
 CREATE OR REPLACE FUNCTION tenant_limits(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (feature text, most bigint, period text, policy text, warn_at smallint[])
 LANGUAGE sql STABLE AS $$

@@ -17,8 +17,9 @@ from tests.document import resolved
 from tests.factories import platform_token
 
 VERB = re.compile(
-    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|find|get|lift|list"
-    "|patch|preview|receive|reconcile|recover|reorder|replay|request|resend|restore|revoke|rotate|send|set|suspend"
+    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|extend|find|get|lift|list"
+    "|patch|preview|receive|reconcile|recover|release|renew|reorder|replay|request|resend|restore|revoke|rotate"
+    "|send|set|settle|suspend"
     "|update|validate|withdraw"
 )
 VERBS = {

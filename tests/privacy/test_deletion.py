@@ -27,6 +27,7 @@ from tests.custom_fields.fields import build_index, create_field, create_users
 from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
+    create_hold,
     create_member,
     create_membership,
     create_override,
@@ -94,6 +95,7 @@ def fill(app, api, sender, slug, preset):
     app.test_client().post("/scim/oauth/token", data={**form, "client_secret": secret})
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
+    create_hold(tenant.id)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
     made = save(Import, created_by_user_id="cli:root")
     place = {"idp_org_id": f"org_{slug}", "name": slug}

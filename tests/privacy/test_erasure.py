@@ -59,6 +59,7 @@ IMPERSONAL = {
         " mailing_state mailing_zipcode meta_data name plan_name slug suspension_reason"
     ),
     "usage_counters": "feature",
+    "usage_holds": "feature kind reference state",
     "users": "idp_org_id",
     "webhook_deliveries": "body error status type",
     "webhook_endpoint_states": "headers old_secret secret",

@@ -85,7 +85,7 @@ class TestCoverage:
             "api_keys", "billing_customers", "custom_fields", "custom_field_indexes",
             "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
-            "tenant_deletions", "tenant_notes", "usage_counters", "usage_keys",
+            "tenant_deletions", "tenant_notes", "usage_counters", "usage_holds", "usage_keys",
             "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip
         assert tables - set(of_tenant) == {

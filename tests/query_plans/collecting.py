@@ -114,6 +114,10 @@ SELECT id, created_at, created_at, 1, 'stripe', 'price-' || id, 'free', 0, false
 INSERT INTO usage_counters (tenant_id, feature, period_start, period_end, used, announced)
 SELECT tenant_id, 'limit-' || row_number() OVER (PARTITION BY tenant_id), created_at,
     created_at + interval '1 month', 1, 0 FROM users;
+INSERT INTO usage_holds (tenant_id, id, created_at, expires_at, ended_at, period_start, digest, amount,
+    counted, over_by, ttl_seconds, is_late, feature, kind, state)
+SELECT tenant_id, id, created_at, created_at, created_at, created_at, id, 1, 1, 0, 300, false,
+    'limit-1', 'hold', 'settled' FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
 INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,

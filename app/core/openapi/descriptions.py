@@ -47,8 +47,10 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "connection_id": "The id of the SCIM connection.",
     "evt_id": "The id of the event: `evt_…`.",
     "feature": "The key of the limit.",
+    "hold_id": "The id of the hold.",
     "key": "The key of the flag.",
     "key_id": "The id of the API key.",
+    "lease_id": "The id of the lease.",
     "tenant_id": "The id of the tenant, its `idp_org_id` or its slug.",
 }
 """Descriptions of path parameters; others are ids of resources."""

@@ -38,6 +38,8 @@ RESOURCES = {
     "key": "tenant",  # an unknown flag is not a 404, so only the tenant can be missing
 }  # fmt: skip
 """Path parameter -> resource, where the resource is not the parameter's name without ``_id``."""
+WITHOUT_VERSION = ("usage_holds_", "usage_leases_")
+"""How operations begin whose resources have no version: no ``If-Match``, no ``ETag`` of changes."""
 
 
 def complete(
@@ -49,7 +51,8 @@ def complete(
     """
     access, rule, guarded = endpoint.access, endpoint.rule, endpoint.is_guarded
     is_list = endpoint.answer is not None and endpoint.answer.is_list
-    has_tag = not is_list if method == "get" else "_id>" in rule
+    has_version = not endpoint.operation_id.startswith(WITHOUT_VERSION)
+    has_tag = not is_list if method == "get" else has_version and "_id>" in rule
     is_read = method == "get" or endpoint.only_reads
     doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
     if guarded:
@@ -73,7 +76,8 @@ def complete(
         responses.setdefault("304", {"description": "`If-None-Match` names the current version."})
     if guarded:
         for status, answer in responses.items():
-            found = _answer_headers(str(status), has_tag, is_read, method)
+            has_new_tag = has_tag or (has_version and str(status) == "201")
+            found = _answer_headers(str(status), has_new_tag, is_read, method)
             if found:
                 answer.setdefault("headers", {}).update(found)
     doc["responses"] = {
@@ -94,7 +98,7 @@ def _headers(has_tag: bool, is_read: bool, method: str) -> Iterator[dict[str, An
 def _answer_headers(status: str, has_tag: bool, is_read: bool, method: str) -> dict[str, Any]:
     """The headers of the answer with this status, except those that every answer has."""
     found: dict[str, Any] = {}
-    if status == "201" or (status == "200" and has_tag and method in ("get", "patch")):
+    if has_tag and (status == "201" or (status == "200" and method in ("get", "patch"))):
         found["ETag"] = {"$ref": "#/components/headers/ETag"}
     if status == "201":
         found["Location"] = {"$ref": "#/components/headers/Location"}

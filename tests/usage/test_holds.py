@@ -1,0 +1,576 @@
+"""/v1/usage/holds."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from prometheus_client import REGISTRY
+
+from app.core.clock import rfc3339
+from app.usage.models import UsageCounter, UsageHold
+from tests import database
+from tests.concurrency import at_once
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_override,
+    create_tenant,
+    limit_flag,
+    platform_token,
+)
+from tests.messages import sent_messages
+from tests.usage.days import pass_days
+
+HOLDS = "/v1/usage/holds"
+
+
+@pytest.fixture
+def preset(app):
+    return create_limits(
+        "free",
+        limit_flag("calls", 10, period="month"),
+        limit_flag("projects", 3),
+        limit_flag("storage", 5, policy="soft"),
+        limit_flag("unlimited", -1, period="day"),
+        limit_flag("seats", 2),
+    )
+
+
+@pytest.fixture
+def tenant(preset):
+    return create_tenant()
+
+
+@pytest.fixture
+def key(tenant):
+    return create_api_key(tenant, ["usage:write", "usage:read"])
+
+
+@pytest.fixture
+def hold(api, key):
+    """Hold with the tenant's key."""
+    return lambda feature="calls", amount=4, **more: api.post(
+        HOLDS, token=key, json={"feature": feature, "amount": amount, **more}
+    )
+
+
+@pytest.fixture
+def made(hold):
+    """Hold, and answer the path of the hold."""
+    return lambda *args, **more: f"{HOLDS}/{hold(*args, **more).json['data']['id']}"
+
+
+@pytest.fixture
+def settle(api, key):
+    return lambda path, amount: api.post(f"{path}/settle", token=key, json={"amount": amount})
+
+
+@pytest.fixture
+def consume(api, key):
+    return lambda amount, feature="calls": api.post(
+        "/v1/usage/consume", token=key, json={"feature": feature, "amount": amount}
+    )
+
+
+def expire(hours=0):
+    """Let all holds have expired some hours ago, unswept."""
+    database.execute(
+        "UPDATE usage_holds SET expires_at = now() - :hours * interval '1 hour'", hours=hours
+    )
+
+
+def counter(feature="calls"):
+    row = database.row(UsageCounter, feature=feature)
+    return row.used, row.held
+
+
+def faults(answer):
+    assert answer.status_code == 422, answer.text
+    return [(error["type"], error["loc"], error["input"]) for error in answer.json["detail"]]
+
+
+def refusals(answer):
+    return answer.status_code, answer.json.get("code")
+
+
+class TestCreate:
+    def test_takes_what_is_free_from_everybody_else(self, hold, consume, api, key):
+        answer = hold("calls", 4, reference="job-7")
+
+        data = answer.json["data"]
+        moments = {name: data[name] for name in ("id", "created_at", "expires_at")}
+        assert answer.status_code == 201
+        assert answer.headers["Location"] == f"{HOLDS}/{data['id']}"
+        assert data == moments | {
+            "feature": "calls",
+            "kind": "hold",
+            "amount": 4,
+            "state": "open",
+            "counted": 0,
+            "over_by": 0,
+            "is_late": False,
+            "reference": "job-7",
+            "ended_at": None,
+            "remaining": 6,
+        }
+        row = database.row(UsageHold)
+        assert row.expires_at - row.created_at == timedelta(seconds=300)
+        assert consume(7).json["data"]["remaining"] == 6
+        check = {"feature": "calls", "amount": 7}
+        checked = api.post("/v1/usage/check", token=key, json=check).json["data"]
+        assert (checked["allowed"], checked["used"], checked["remaining"]) == (False, 0, 6)
+        listed = api.get("/v1/usage?feature=calls", token=key).json["data"][0]
+        assert (listed["used"], listed["remaining"]) == (0, 6)
+        assert consume(6).status_code == 200
+
+    def test_of_more_than_is_free_is_refused_and_holds_nothing(self, hold, consume):
+        consume(5)
+        hold("calls", 3)
+
+        answer = hold("calls", 3)
+
+        data = answer.json["data"]
+        assert refusals(answer) == (409, "limit_reached")
+        assert data | {"resets_at": None} == {
+            "allowed": False,
+            "feature": "calls",
+            "limit": 10,
+            "used": 5,
+            "remaining": 2,
+            "resets_at": None,
+            "policy": "hard",
+        }
+        assert counter() == (5, 3)
+
+    @pytest.mark.parametrize(("feature", "remaining"), [("storage", 0), ("unlimited", None)])
+    def test_always_holds_of_soft_and_unlimited_limits(self, hold, feature, remaining):
+        answers = [hold(feature, 10) for _ in range(2)]
+
+        assert [answer.json["data"]["remaining"] for answer in answers] == [remaining] * 2
+        assert counter(feature) == (0, 20)
+
+    @pytest.mark.parametrize("feature", ["nope", "seats", "x" * 5000])
+    def test_refuses_an_unknown_feature_and_seats(self, hold, feature):
+        assert faults(hold(feature)) == [("value_error", ["body", "feature"], feature)]
+
+    @pytest.mark.parametrize("amount", [0, -1, 1.5, "many", None, 10**15 + 1, 2**70])
+    def test_refuses_an_amount_that_is_none(self, hold, amount):
+        assert [fault[1] for fault in faults(hold("unlimited", amount))] == [["body", "amount"]]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"ttl_seconds": 0},
+            {"ttl_seconds": 86_401},
+            {"reference": ""},
+            {"reference": "a\0"},
+            {"idempotency_key": "x" * 256},
+            {"kind": "lease"},
+        ],
+    )
+    def test_refuses_other_wrong_values(self, hold, wrong):
+        assert [fault[1] for fault in faults(hold(**wrong))] == [["body", *wrong]]
+
+    def test_refuses_what_would_be_too_large(self, hold):
+        hold("unlimited", 10**15)
+        database.execute("UPDATE usage_counters SET used = 1000000000000000000")
+
+        assert faults(hold("unlimited")) == [("value_error", ["body", "amount"], 4)]
+
+    def test_of_a_suspended_tenant_is_refused(self, api, tenant):
+        database.execute("UPDATE tenants SET is_active = false")
+
+        body = {"feature": "calls", "amount": 1, "tenant_id": tenant.slug}
+        answer = api.post(HOLDS, token=platform_token(), json=body)
+
+        assert refusals(answer) == (403, "tenant_suspended")
+
+    def test_needs_two_round_trips_and_a_commit(self, hold):
+        hold()
+
+        with sent_messages() as messages:
+            hold()
+
+        assert messages == ["auth.authenticate_key", "usage_holds.hold", "COMMIT"]
+
+
+class TestIdempotencyKey:
+    def test_makes_one_hold(self, hold):
+        first, again = (hold("calls", 6, idempotency_key="a") for _ in range(2))
+
+        assert (first.status_code, again.status_code) == (201, 201)
+        assert first.json == again.json
+        assert counter() == (0, 6)
+
+    def test_finds_the_hold_where_nothing_is_free(self, hold, consume):
+        first = hold("calls", 6, idempotency_key="a")
+        consume(4)
+
+        assert hold("calls", 6, idempotency_key="a").json == first.json
+        assert refusals(hold("calls", 6, idempotency_key="b")) == (409, "limit_reached")
+
+    def test_finds_the_hold_as_it_is_now(self, hold, made, settle):
+        settle(made("calls", 6, idempotency_key="a"), 2)
+
+        data = hold("calls", 6, idempotency_key="a").json["data"]
+
+        assert (data["state"], data["counted"]) == ("settled", 2)
+        assert counter() == (2, 0)
+
+    def test_with_another_amount_is_refused(self, hold):
+        hold("calls", 1, idempotency_key="a")
+
+        answer = hold("calls", 2, idempotency_key="a")
+
+        assert faults(answer) == [("idempotency_key_reused", ["body", "idempotency_key"], "a")]
+
+    def test_of_another_feature_is_another_key(self, hold):
+        answers = [hold(each, 1, idempotency_key="a") for each in ("calls", "projects")]
+
+        assert answers[0].json["data"]["id"] != answers[1].json["data"]["id"]
+
+    def test_makes_another_hold_after_a_day(self, hold):
+        first = hold("calls", 1, idempotency_key="a")
+        database.execute("UPDATE usage_holds SET created_at = now() - interval '24 hours'")
+
+        second = hold("calls", 2, idempotency_key="a")
+
+        assert second.json["data"]["id"] != first.json["data"]["id"]
+        assert counter() == (0, 3)
+
+    def test_makes_one_hold_over_a_periods_turn(self, hold):
+        first = hold("unlimited", 1, idempotency_key="a")
+        pass_days()
+
+        again = hold("unlimited", 1, idempotency_key="a")
+
+        assert again.json == first.json
+        assert [row.held for row in database.rows(UsageCounter)] == [1, 0]
+
+    def test_sent_at_once_makes_one_hold(self, hold):
+        answers = at_once([lambda: hold("calls", 2, idempotency_key="a")] * 8)
+
+        assert len({answer.json["data"]["id"] for answer in answers}) == 1
+        assert counter() == (0, 2)
+
+
+class TestSettle:
+    @pytest.mark.parametrize("amount", [0, 3, 4])
+    def test_counts_the_amount_and_frees_the_rest(self, made, settle, amount):
+        path = made("calls", 4)
+
+        answer = settle(path, amount)
+
+        data = answer.json["data"]
+        assert answer.status_code == 200
+        assert (data["state"], data["amount"], data["counted"]) == ("settled", 4, amount)
+        assert (data["remaining"], data["over_by"], data["is_late"]) == (10 - amount, 0, False)
+        assert counter() == (amount, 0)
+
+    def test_of_more_than_is_held_counts_what_fits(self, made, settle):
+        data = settle(made("calls", 4), 10).json["data"]
+
+        assert (data["counted"], data["over_by"]) == (10, 0)
+        assert counter() == (10, 0)
+
+    def test_of_more_than_fits_counts_what_was_held_and_tells_it(self, made, settle, api, key):
+        name, labels = "limits_crossed_total", {"event": "limit.overrun"}
+        before = REGISTRY.get_sample_value(name, labels) or 0
+        path = made("calls", 4)
+
+        answers = [settle(path, 12) for _ in range(2)]
+
+        assert refusals(answers[0]) == (409, "limit_reached")
+        assert answers[0].json == answers[1].json
+        shown = answers[0].json["data"]
+        found = api.get(path, token=key).json["data"]
+        assert shown == found
+        assert (found["state"], found["counted"], found["over_by"]) == ("settled", 4, 8)
+        assert counter() == (4, 0)
+        (event,) = database.query("SELECT * FROM audit_events WHERE action = 'limit.overrun'")
+        period_end = database.row(UsageCounter).period_end
+        assert (event.target_id, event.after) == (
+            "calls",
+            {
+                "hold_id": found["id"],
+                "over_by": 8,
+                "used": 4,
+                "limit": 10,
+                "resets_at": rfc3339(period_end),
+            },
+        )
+        assert REGISTRY.get_sample_value(name, labels) == before + 1
+
+    def test_does_not_take_what_others_hold(self, made, settle):
+        path = made("calls", 4)
+        made("calls", 5)
+
+        assert refusals(settle(path, 6)) == (409, "limit_reached")
+        assert counter() == (4, 5)
+
+    @pytest.mark.parametrize("feature", ["storage", "unlimited"])
+    def test_counts_everything_of_soft_and_unlimited_limits(self, made, settle, feature):
+        assert settle(made(feature, 4), 40).json["data"]["counted"] == 40
+        assert counter(feature) == (40, 0)
+
+    def test_again_gets_the_same_answer_and_another_amount_is_refused(self, made, settle):
+        path = made("calls", 4)
+        first = settle(path, 3)
+
+        again, other = settle(path, 3), settle(path, 2)
+
+        assert again.json == first.json
+        assert refusals(other) == (409, "hold_ended")
+        assert list(other.json) == ["detail", "code", "data"]
+        assert other.json["data"] == first.json["data"]
+        assert counter() == (3, 0)
+
+    def test_counts_what_is_held_although_the_limit_was_lowered(self, made, settle, tenant, preset):
+        first, second = made("calls", 4), made("calls", 4)
+        create_override(tenant, preset, "calls", 2)
+
+        assert settle(first, 4).json["data"]["counted"] == 4
+        assert refusals(settle(second, 5)) == (409, "limit_reached")
+        assert counter() == (8, 0)
+
+    def test_counts_what_is_held_although_the_plan_lacks_the_limit(self, made, settle):
+        first, second = made("calls", 4), made("calls", 4)
+        create_limits("other", limit_flag("projects", 1))
+        database.execute("UPDATE tenants SET plan_name = 'other'")
+
+        assert settle(first, 4).json["data"]["counted"] == 4
+        assert refusals(settle(second, 5)) == (409, "limit_reached")
+        assert counter() == (8, 0)
+
+    def test_counts_in_the_period_of_the_hold(self, made, settle, consume):
+        path = made("unlimited", 4)
+        pass_days()
+        consume(1, "unlimited")
+
+        settle(path, 3)
+
+        counted = [(row.used, row.held) for row in database.rows(UsageCounter)]
+        assert counted == [(3, 0), (1, 0)]
+
+    def test_records_thresholds(self, made, settle):
+        settle(made("calls", 9), 8)
+
+        found = database.query("SELECT action FROM audit_events WHERE target_type = 'limit'")
+        assert [row.action for row in found] == ["limit.warning"]
+
+    @pytest.mark.parametrize("amount", [-1, 0.5, None, 10**15 + 1])
+    def test_refuses_an_amount_that_is_none(self, made, settle, amount):
+        assert [one[1] for one in faults(settle(made(), amount))] == [["body", "amount"]]
+
+    def test_refuses_what_would_be_too_large(self, made, settle):
+        path = made("storage", 4)
+        database.execute("UPDATE usage_counters SET used = 1000000000000000000 - 4")
+
+        assert faults(settle(path, 5)) == [("value_error", ["body", "amount"], 5)]
+
+    def test_of_a_suspended_tenant_is_counted(self, api, made):
+        path = made("calls", 4)
+        database.execute("UPDATE tenants SET is_active = false")
+
+        answer = api.post(f"{path}/settle", token=platform_token(), json={"amount": 2})
+
+        assert answer.json["data"]["counted"] == 2
+
+    def test_needs_two_round_trips_and_a_commit(self, made, settle):
+        settle(made(), 1)
+        path = made()
+
+        with sent_messages() as messages:
+            settle(path, 1)
+
+        assert messages == ["auth.authenticate_key", "usage_holds.settle", "COMMIT"]
+
+
+class TestExpiry:
+    def test_frees_the_amount_before_anything_sweeps(self, made, hold, consume, api, key):
+        path = made("calls", 8)
+        expire()
+
+        shown = api.get(path, token=key).json["data"]
+        assert (shown["state"], shown["ended_at"]) == ("expired", shown["expires_at"])
+        assert counter() == (0, 8)
+        listed = api.get("/v1/usage?feature=calls", token=key).json["data"][0]
+        assert listed["remaining"] == 10
+        assert consume(10).status_code == 200
+        assert counter() == (10, 0)
+        assert database.row(UsageHold).state == "expired"
+
+    def test_leaves_the_others(self, made, hold):
+        made("calls", 4)
+        expire()
+        made("calls", 3)
+
+        assert hold("calls", 7).status_code == 201
+        assert counter() == (0, 10)
+
+    def test_a_late_settlement_counts_what_fits(self, made, settle, consume):
+        path = made("calls", 8)
+        expire(23)
+        consume(7)
+
+        answers = [settle(path, 5) for _ in range(2)]
+
+        data = answers[0].json["data"]
+        assert (answers[0].status_code, answers[0].json) == (200, answers[1].json)
+        assert (data["state"], data["is_late"]) == ("settled", True)
+        assert (data["counted"], data["over_by"], data["remaining"]) == (3, 2, 0)
+        assert counter() == (10, 0)
+        events = database.query("SELECT after FROM audit_events WHERE action = 'limit.overrun'")
+        assert [event.after["over_by"] for event in events] == [2]
+
+    def test_a_late_settlement_takes_nothing_that_others_hold(self, made, settle):
+        path = made("calls", 8)
+        expire()
+        made("calls", 9)
+
+        data = settle(path, 8).json["data"]
+
+        assert (data["counted"], data["over_by"]) == (1, 7)
+        assert counter() == (1, 9)
+
+    def test_ends_the_hold_for_good_after_a_day(self, made, settle, api, key):
+        path = made("calls", 8)
+        expire(24)
+
+        answers = [settle(path, 5), api.delete(path, token=key)]
+
+        assert [refusals(answer) for answer in answers] == [(409, "hold_ended")] * 2
+        assert answers[0].json["data"]["state"] == "expired"
+
+
+class TestExtend:
+    def test_lets_an_open_hold_expire_later(self, api, key, made):
+        path = made("calls", 4)
+
+        answer = api.post(f"{path}/extend", token=key, json={"ttl_seconds": 86_400})
+
+        row = database.row(UsageHold)
+        assert answer.status_code == 200
+        assert answer.json["data"]["expires_at"] == rfc3339(row.expires_at)
+        assert row.expires_at - row.created_at > timedelta(seconds=86_399)
+
+    @pytest.mark.parametrize("end", [expire, None])
+    def test_of_one_that_has_ended_is_refused(self, api, key, made, settle, end):
+        path = made("calls", 4)
+        end() if end else settle(path, 1)
+
+        answer = api.post(f"{path}/extend", token=key, json={"ttl_seconds": 60})
+
+        assert refusals(answer) == (409, "hold_ended")
+        assert answer.json["data"]["state"] == ("expired" if end else "settled")
+
+    @pytest.mark.parametrize("seconds", [0, 86_401, "soon", None])
+    def test_refuses_other_times(self, api, key, made, seconds):
+        answer = api.post(f"{made()}/extend", token=key, json={"ttl_seconds": seconds})
+
+        assert [fault[1] for fault in faults(answer)] == [["body", "ttl_seconds"]]
+
+
+class TestRelease:
+    def test_frees_the_amount_again_and_again(self, api, key, made):
+        path = made("calls", 4)
+
+        answers = [api.delete(path, token=key) for _ in range(2)]
+
+        assert [answer.status_code for answer in answers] == [204, 204]
+        assert database.row(UsageHold).state == "released"
+        assert counter() == (0, 0)
+
+    def test_of_a_settled_hold_is_refused_and_the_other_way_round(self, api, key, made, settle):
+        settled, released = made("calls", 4), made("calls", 4)
+        settle(settled, 0)
+        api.delete(released, token=key)
+
+        answers = [api.delete(settled, token=key), settle(released, 0)]
+
+        assert [refusals(answer) for answer in answers] == [(409, "hold_ended")] * 2
+        assert [answer.json["data"]["state"] for answer in answers] == ["settled", "released"]
+
+
+class TestList:
+    def test_is_newest_first_in_pages(self, api, key, made):
+        paths = [made("unlimited", 1) for _ in range(3)]
+
+        first = api.get(f"{HOLDS}?limit=2", token=key).json
+        second = api.get(f"{HOLDS}?limit=2&cursor={first['next_cursor']}", token=key).json
+
+        found = [f"{HOLDS}/{one['id']}" for one in first["data"] + second["data"]]
+        assert (found, second["next_cursor"]) == (paths[::-1], None)
+
+    def test_filters_by_feature_and_state(self, api, key, made, settle):
+        made("projects", 1)
+        expire()
+        made("calls", 1)
+        settle(made("calls", 2), 2)
+        api.delete(made("calls", 3), token=key)
+
+        def amounts(query):
+            return [row["amount"] for row in api.get(f"{HOLDS}?{query}", token=key).json["data"]]
+
+        assert amounts("feature=calls") == [3, 2, 1]
+        states = ("open", "settled", "released", "expired")
+        assert [amounts(f"state={state}") for state in states] == [[1], [2], [3], [1]]
+        assert amounts("state=open&feature=projects") == []
+        assert api.get(f"{HOLDS}?state=gone", token=key).status_code == 422
+
+
+class TestWhoMay:
+    def test_another_tenants_hold_is_not_found(self, api, made, preset):
+        path = made("calls", 4)
+        other = create_api_key(create_tenant(), ["usage:write", "usage:read"])
+
+        answers = [
+            api.get(path, token=other),
+            api.post(f"{path}/settle", token=other, json={"amount": 1}),
+            api.post(f"{path}/extend", token=other, json={"ttl_seconds": 60}),
+            api.delete(path, token=other),
+        ]
+
+        assert [refusals(answer) for answer in answers] == [(404, "hold_not_found")] * 4
+        assert api.get(HOLDS, token=other).json["data"] == []
+        assert counter() == (0, 4)
+
+    @pytest.mark.parametrize("hold_id", [str(uuid4()), "x", "0" * 32])
+    def test_an_unknown_hold_is_not_found(self, api, key, hold_id):
+        path = f"{HOLDS}/{hold_id}"
+
+        answers = [
+            api.get(path, token=key),
+            api.post(f"{path}/settle", token=key, json={"amount": 1}),
+            api.post(f"{path}/extend", token=key, json={"ttl_seconds": 60}),
+            api.delete(path, token=key),
+        ]
+
+        assert [refusals(answer) for answer in answers] == [(404, "hold_not_found")] * 4
+
+    def test_the_platform_settles_without_naming_the_tenant(self, api, tenant):
+        token = platform_token()
+        body = {"feature": "calls", "amount": 4, "tenant_id": tenant.slug}
+        path = f"{HOLDS}/{api.post(HOLDS, token=token, json=body).json['data']['id']}"
+
+        settled = api.post(f"{path}/settle", token=token, json={"amount": 1})
+
+        assert settled.json["data"]["counted"] == 1
+        listed = api.get(f"{HOLDS}?tenant_id={tenant.id}", token=token).json["data"]
+        assert listed == [settled.json["data"]]
+        unnamed = api.post(HOLDS, token=token, json={"feature": "calls", "amount": 4})
+        assert faults(unnamed) == [("missing", ["body", "tenant_id"], None)]
+        nobody = {"feature": "calls", "amount": 4, "tenant_id": str(uuid4())}
+        assert refusals(api.post(HOLDS, token=token, json=nobody)) == (404, "tenant_not_found")
+
+    def test_a_reader_changes_nothing(self, api, tenant, made):
+        path = made("calls", 4)
+        reader = create_api_key(tenant, ["usage:read"])
+
+        answers = [
+            api.post(HOLDS, token=reader, json={"feature": "calls", "amount": 1}),
+            api.post(f"{path}/settle", token=reader, json={"amount": 1}),
+            api.delete(path, token=reader),
+        ]
+
+        assert [refusals(answer) for answer in answers] == [(403, "permission_denied")] * 3
