@@ -49,10 +49,8 @@ def list_providers() -> list[dict[str, Json]]:
                 "is_comparing": last is not None and last.is_running,
                 "started_at": last and last.started_at,
                 "finished_at": last and last.finished_at,
-                "compared": counts.get("compared", 0),
-                "created": counts.get("created", 0),
                 "unmatched": counts.get("waiting", 0),
-                "missing": counts.get("missing", 0),
+                **{kind: counts.get(kind, 0) for kind in ("compared", "created", "missing")},
                 "repaired": {kind: counts[kind] for kind in mirror.KINDS if kind in counts},
                 "error": "" if last is None else last.error,
             }

@@ -10,7 +10,7 @@ from app.audit.service import list_events
 from app.core.db.pages import MAX_LIMIT, ListOrder, Paging
 from app.core.json_text import Json
 from app.flags.evaluation import EffectiveFlag, Layer, evaluate
-from app.flags.rules import BUCKETS, RULE_FAULTS, Facts, Rule, bucket, compile_rule
+from app.flags.rules import RULE_FAULTS, Facts, Rule, bucket, compile_rule
 from app.plans.presets import find_preset, list_presets
 
 NEWEST = Paging(limit=1, order=ListOrder.NEWEST_FIRST)
@@ -36,13 +36,18 @@ def explain(tenant_id: UUID, flag_key: str, *, targeting_key: str = "") -> dict[
     absent = EffectiveFlag(flag_key, "", None, Layer.NOT_IN_PLAN)
     flag = found.flags.get(flag_key, absent)
     rules = [_explained(rule, found.facts, flag) for rule in flag.rules if found.facts]
+    if flag.layer is Layer.NOT_IN_PLAN:
+        because = _absent(tenant_id, flag_key, found.plan_name)
+    else:
+        unmatched = " and no rule matches" if rules else ""
+        because = BECAUSE[flag.layer].format(type=flag.type, unmatched=unmatched)
     return {
         **asdict(flag),
         "tenant_id": tenant_id,
         "is_suspended": not found.is_active,
         "plan_name": found.plan_name,
         "type": flag.type or None,
-        "because": _because(flag, tenant_id, found.plan_name),
+        "because": because,
         "rule": flag.rule and flag.rule["name"],
         "tried": rules,
     }
@@ -54,8 +59,7 @@ def _explained(rule: Rule, facts: Facts, flag: EffectiveFlag) -> dict[str, Json]
     with suppress(*RULE_FAULTS):
         told["matches"] = compile_rule(rule, {"flag_key": flag.key, "flag_type": flag.type})(facts)
         if "rollout" in rule:
-            found, told["salt"] = bucket(rule, facts, flag.key)
-            told["bucket"] = None if found is None else found * 100 / BUCKETS
+            told["bucket"], told["salt"] = bucket(rule, facts, flag.key)
     return told
 
 
@@ -67,15 +71,7 @@ def _absent(tenant_id: UUID, flag_key: str, plan_name: str) -> str:
     if find_preset(plan_name) is None:
         reasons = [f"No preset is named {plan_name}, the tenant's plan."]
     reasons.append(f"Plans that have it: {', '.join(plans)}." if plans else "No plan has it.")
-    filters = {"action": "tenant.plan_changed"}
-    for last in list_events(NEWEST, tenant_id=tenant_id, **filters).items:
+    for last in list_events(NEWEST, tenant_id=tenant_id, action="tenant.plan_changed").items:
         until = last.created_at.strftime("%Y-%m-%d %H:%M UTC")
         reasons.append(f"The tenant had the plan {last.before['plan_name']} until {until}.")
     return " ".join(reasons)
-
-
-def _because(flag: EffectiveFlag, tenant_id: UUID, plan_name: str) -> str:
-    if flag.layer is Layer.NOT_IN_PLAN:
-        return _absent(tenant_id, flag.key, plan_name)
-    unmatched = " and no rule matches" if flag.rules else ""
-    return BECAUSE[flag.layer].format(type=flag.type, unmatched=unmatched)

@@ -165,8 +165,7 @@ def _check_permitted(flags: Flags, flag_key: str, values: Mapping[str, object]) 
     for name, shown in PLATFORM_FIELDS.items():
         if name in values:
             raise PermissionDenied(f"Only a platform superadmin can set {shown}.")
-    flag = _find_flag(flags, flag_key)
-    if flag is not None and flag["is_locked"]:
+    if (_find_flag(flags, flag_key) or {}).get("is_locked"):
         raise FlagLocked
 
 

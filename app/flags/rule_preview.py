@@ -11,14 +11,7 @@ from app.core.db.statements import Statement
 from app.core.errors import Invalid, NotFound
 from app.core.json_text import Json, differs
 from app.flags.evaluation import FROM_PLANS, IN_FORCE, OVERRIDES
-from app.flags.rules import (
-    COMPARED_FACTS,
-    RULE_FAULTS,
-    CompiledFlag,
-    Facts,
-    Rule,
-    compared,
-)
+from app.flags.rules import COMPARED_FACTS, RULE_FAULTS, CompiledFlag, Facts, Rule, compared
 from app.plans.models import PlanPreset
 from app.plans.rule_schemas import rule_errors
 

@@ -132,14 +132,11 @@ class CompiledFlag(NamedTuple):
         return next((rule for rule, test in self.rules if test(facts)), None)
 
 
-def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> tuple[int | None, str]:
-    """The bucket of a rollout, from 0 to 99,999, and its salt.
-
-    The bucket is None without the tenant or user to put in.
-    """
+def bucket(rule: Rule, facts: Mapping[str, Json], flag_key: str) -> tuple[float | None, str]:
+    """The bucket of a rollout in percent, None without the tenant or user, and its salt."""
     attribute, salt, _ = rollout_of(rule, flag_key)
     name = facts[attribute]
-    return _bucket(salt + name) if name else None, salt
+    return _bucket(salt + name) * 100 / BUCKETS if name else None, salt
 
 
 def rollout_of(rule: Rule, flag_key: str) -> tuple[str, str, int]:

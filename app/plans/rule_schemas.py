@@ -14,13 +14,7 @@ from app.core.validation.fields import AnyJson, Choice, ListOf, Name, Nested, Sc
 from app.core.validation.messages import entries
 from app.core.validation.schemas import Schema
 from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, is_too_long, type_errors
-from app.plans.rule_conditions import (
-    ATTRIBUTE_PATTERN,
-    NUMBERS,
-    PARSED,
-    Op,
-    comparisons,
-)
+from app.plans.rule_conditions import ATTRIBUTE_PATTERN, NUMBERS, PARSED, Op, comparisons
 
 MAX_RULES = 32
 MAX_CONDITIONS = 32

@@ -121,7 +121,7 @@ def waiting(listing: Endpoint, hub: Hub) -> Guarded:
             return answer
         (query,) = parser.read(listing, current_request())
         place = _place(EVENTS_READ, _shown(query.get("tenant_id")))
-        WaitingRead(*place, types=query.get("types"), position=position).wait(query["wait"])
+        WaitingRead(*place).wait(query["wait"], query.get("types"), position)
         current_request().environ[IS_COUNTED] = True  # by the first reading
         answer = listing()
         answer.headers.pop("Retry-After", None)

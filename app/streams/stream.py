@@ -196,16 +196,12 @@ class WaitingRead(Stream):
 
     kind = "wait"
 
-    def __init__(self, *place: Any, types: list[str] | None, position: int | None) -> None:
-        super().__init__(*place)
-        self.types = types
-        self._position = position
-
-    def wait(self, seconds: float) -> None:
+    def wait(self, seconds: float, types: list[str] | None, position: int | None) -> None:
         """Return after an event, after ``seconds``, or when the credential is refused."""
+        self.types = types
         self._hub.add(self)
         try:
-            if self._hub.position == self._position:
+            if self._hub.position == position:
                 self._woken.wait(seconds)
         finally:
             self._hub.remove(self)

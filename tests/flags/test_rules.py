@@ -532,7 +532,7 @@ class TestExplain:
             query_string={"tenant_id": str(tenant.id)},
         ).json["data"]
 
-        number = bucket(rollout(1, salt="s"), {"tenant.id": str(tenant.id)}, "beta")[0] / 1000
+        number = bucket(rollout(1, salt="s"), {"tenant.id": str(tenant.id)}, "beta")[0]
         assert (told["decided_by"], told["rule"], told["value"]) == ("rule", "yes", True)
         assert told["rules"] == [
             {"name": "no", "matches": False, "bucket": None, "salt": None},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from decimal import Decimal
+from functools import partial
 
 from app.billing.providers import reading
 from app.billing.providers.provider import BillingProvider, PageOf
@@ -35,23 +36,16 @@ _DECIMAL = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
 
 def _event(event: Document) -> BillingEvent:
     kind, content = str(event.value("event_type")), event.at("content")
-    subscription_id = customer = snapshot = None
+    told = partial(BillingEvent, occurred_at=event.epoch("occurred_at"))
     if _CUSTOMERS.fullmatch(kind):
-        customer = _customer(content.at("customer"))
-    elif kind.startswith("subscription_") and content.has("subscription"):
+        return told(customer=_customer(content.at("customer")))
+    if kind.startswith("subscription_") and content.has("subscription"):
         snapshot = _snapshot(content)
-        subscription_id = snapshot.subscription_id
-    elif kind.startswith("subscription_ramp_") or _DUES.fullmatch(kind):
+        return told(subscription_id=snapshot.subscription_id, snapshot=snapshot)
+    if kind.startswith("subscription_ramp_") or _DUES.fullmatch(kind):
         paths = ((name, "subscription_id") for name in content.members())
-        subscription_id = reading.subscription_of(content, *paths)
-    else:
-        raise Unwanted("not about a subscription or a customer")
-    return BillingEvent(
-        subscription_id=subscription_id,
-        customer=customer,
-        snapshot=snapshot,
-        occurred_at=event.epoch("occurred_at"),
-    )
+        return told(subscription_id=reading.subscription_of(content, *paths))
+    raise Unwanted("not about a subscription or a customer")
 
 
 def _snapshot(content: Document) -> Snapshot:
@@ -140,7 +134,6 @@ PROVIDER = BillingProvider(
     subscription_path=reading.below("/subscriptions"),
     customer_path=reading.below("/customers"),
     page_path=reading.paged("/subscriptions?limit=100&include_deleted=true", "offset"),
-    subscription_in=lambda answer: answer,
     customer_in=lambda answer: answer.at("customer"),
     page=lambda page, _: PageOf(reading.listed(page, "list"), page.text("next_offset") or None),
     has_trusted_payloads=False,
