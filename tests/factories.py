@@ -187,11 +187,12 @@ def limit_flag(
     period: str = "none",
     policy: str = "hard",
     warn_at: Sequence[int] = (80, 100),
+    **metering: Any,
 ) -> dict[str, Any]:
     return {
         **preset_flag(flag_key, most, is_locked=True),
         "flag_type": "limit",
-        "metering": {"period": period, "policy": policy, "warn_at": list(warn_at)},
+        "metering": {"period": period, "policy": policy, "warn_at": list(warn_at), **metering},
     }
 
 

@@ -9,7 +9,7 @@ _ACTIONS = (
     "api_key.created", "api_key.revoked",
     "custom_field.archived", "custom_field.created", "custom_field.deleted",
     "custom_field.reordered", "custom_field.restored", "custom_field.updated",
-    "limit.overrun", "limit.reached", "limit.warning",
+    "limit.forecast", "limit.overrun", "limit.reached", "limit.warning",
     "membership.activated", "membership.created", "membership.deactivated",
     "membership.role_changed", "membership.updated",
     "override.created", "override.deleted", "override.expired", "override.updated",

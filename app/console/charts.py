@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, datetime
 
 from markupsafe import Markup
 
+from app.console import words
 from app.core.json_text import Json
 
 WIDTH, HEIGHT, GAP = 480, 96, 4
+TALLEST = HEIGHT - 12
+AHEAD = 14  # the most days that a chart shows after today
+PACE_DAYS = 7
 NEARLY = 0.8  # the part of a limit from which on its bar warns
 
 
@@ -41,31 +46,75 @@ def bars(periods: Sequence[Json]) -> Markup:
     most = periods[0]["limit"]
     highest = max(1, *(each["used"] for each in shown), most if most is not None else 0)
     step = WIDTH / len(shown)
-    width = min(40.0, step - GAP)
-    parts = []
-    for place, each in enumerate(shown):
-        height = round(each["used"] / highest * (HEIGHT - 12), 1)
-        start = (each["period_start"] or "")[:10]
+    parts = [
+        _bar(
+            "current" if each["is_current"] else "past",
+            place * step,
+            step,
+            each["used"] / highest,
+            f"{(each['period_start'] or '')[:10]}: {each['used']}",
+        )
+        for place, each in enumerate(shown)
+    ]
+    if most is not None and most >= 0:
+        parts.append(_line("limit", 0, WIDTH, most / highest))
+    return _chart(f"Usage of the last {len(shown)} periods", parts)
+
+
+def day_bars(days: Sequence[Json], forecast: Json) -> Markup:
+    """A bar for each day, a line at the pace of the last 7 days, and one where the limit ends."""
+    if not any(each["used"] for each in days):
+        return Markup("")
+    pace = forecast["pace_per_day"]
+    ends = forecast["ends_at"] and datetime.fromisoformat(forecast["ends_at"]).date()
+    left = (ends - date.fromisoformat(days[-1]["day"])).days if ends else AHEAD
+    highest = max(1, pace, *(each["used"] for each in days))
+    ahead = min(left, AHEAD) if pace else 0
+    step = WIDTH / (len(days) + ahead)
+    parts = [
+        _bar(
+            "current" if each is days[-1] else "past",
+            place * step,
+            step,
+            max(0, each["used"]) / highest,
+            f"{words.day(each['day'] + 'T00:00Z')}: {each['used']:,}",
+        )
+        for place, each in enumerate(days)
+    ]
+    if pace:
+        parts.append(_line("forecast", (len(days) - PACE_DAYS) * step, WIDTH, pace / highest))
+    if ends and left <= AHEAD:
         parts.append(
-            Markup(
-                '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2">'
-                "<title>{}: {}</title></rect>"
-            ).format(
-                "current" if each["is_current"] else "past",
-                round(place * step + (step - width) / 2, 1),
-                round(HEIGHT - height, 1),
-                round(width, 1),
-                height,
-                start,
-                each["used"],
+            Markup('<line class="end" x1="{0}" x2="{0}" y1="12" y2="{1}"/>').format(
+                WIDTH - 1, HEIGHT
             )
         )
-    if most is not None and most >= 0:
-        line = round(HEIGHT - most / highest * (HEIGHT - 12), 1)
-        parts.append(
-            Markup('<line class="limit" x1="0" x2="{}" y1="{}" y2="{}"/>').format(WIDTH, line, line)
-        )
-    label = f"Usage of the last {len(shown)} periods"
+    return _chart(f"What each of the last {len(days)} days has used", parts)
+
+
+def _bar(kind: str, x: float, step: float, part: float, title: str) -> Markup:
+    """A bar in a column that begins at ``x`` and is ``step`` wide."""
+    width, height = min(40.0, step - GAP), round(part * TALLEST, 1)
+    return Markup(
+        '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}</title></rect>'
+    ).format(
+        kind,
+        round(x + (step - width) / 2, 1),
+        round(HEIGHT - height, 1),
+        round(width, 1),
+        height,
+        title,
+    )
+
+
+def _line(kind: str, start: float, end: float, part: float) -> Markup:
+    y = round(HEIGHT - part * TALLEST, 1)
+    return Markup('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>').format(
+        kind, round(start, 1), round(end, 1), y, y
+    )
+
+
+def _chart(label: str, parts: Sequence[Markup]) -> Markup:
     return Markup(
         '<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>'
     ).format(WIDTH, HEIGHT, label, Markup("").join(parts))

@@ -247,6 +247,8 @@ def _special(
             return f"changed the role of {name} from {before['role']} to {after['role']}"
         case "limit.warning":
             return f"{name} reached {after['percent']} %"
+        case "limit.forecast" if "ends_at" in after:
+            return Markup("{} ends at this pace on {}").format(name, date(after["ends_at"]))
         case "limit.reached":
             return f"{name} is used up"
         case "limit.overrun":

@@ -21,6 +21,7 @@ from app.memberships.schemas import TenantMembershipSchema
 from app.plans.schemas import PlanPresetSchema, TrialSchema
 from app.subscriptions.schemas import SubscriptionSchema
 from app.tenants.schemas import TenantSchema
+from app.usage.day_schemas import LimitForecastSchema
 from app.usage.schemas import LimitOverrunSchema, LimitUseSchema
 from app.users.schemas import UserSchema
 from app.webhooks.endpoints.schemas import WebhookEndpointSchema
@@ -48,6 +49,7 @@ SCHEMAS: dict[str, type[Schema]] = {
     "user": UserSchema,
     "webhook_endpoint": WebhookEndpointSchema,
     "email.suppressed": SuppressionSchema,
+    "limit.forecast": LimitForecastSchema,
     "limit.overrun": LimitOverrunSchema,
 }
 """The first word of a type, or a whole type, -> the schema of ``data``."""
@@ -64,6 +66,7 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "email.bounced": ("A message was refused permanently.", {}),
     "email.complained": ("A recipient reported a message as spam.", {}),
     "email.suppressed": ("No more e-mail may be sent to an address.", {}),
+    "limit.forecast": ("A limit ends soon at the pace of the last 7 days.", {}),
     "limit.overrun": ("More was used than a hold or lease had, and it did not fit.", {}),
     "limit.reached": ("All of a limit is used.", {}),
     "limit.warning": ("Most of a limit is used.", {}),

@@ -105,6 +105,16 @@ class MeteringSchema(Documented):
         load_default=lambda: [80, 100],
         metadata={"maxItems": MAX_THRESHOLDS, "examples": [[80, 100]]},
     )
+    warn_days = Int(
+        ge=1,
+        le=90,
+        description="Record `limit.forecast` once the limit would end within so many days at the "
+        "pace of the last 7.",
+    )
+
+    def _dump_one(self, row: dict[str, object]) -> dict[str, object]:
+        written = super()._dump_one(dict.fromkeys(self.dump_fields) | row)
+        return {name: value for name, value in written.items() if value is not None}
 
 
 class PresetFlagSchema(Documented):

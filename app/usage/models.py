@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, Text, text
+from sqlalchemy import BigInteger, Date, ForeignKey, Index, SmallInteger, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Moment
@@ -22,12 +22,13 @@ class UsageCounter(Model):
     ``none`` starts in 1970 and has no end. ``announced`` is the highest threshold, in percent,
     whose crossing was recorded, and ``announced_limit`` the limit at that count: where the period is
     ``none``, the thresholds of another limit are recorded again. ``held`` is what its open holds
-    hold, also those that have expired since the last sweep.
+    hold, also those that have expired since the last sweep. ``forecast_at`` is when the event
+    ``limit.forecast`` was recorded.
     """
 
     __tablename__ = "usage_counters"
     __table_args__ = (
-        Index(None, "period_end", postgresql_where=text("period_end IS NOT NULL")),
+        Index("ix_usage_counters_ends", "period_end", "tenant_id", "feature", "period_start"),
         Index("ix_usage_counters_reached", "period_end", postgresql_where=text("announced >= 100")),
     )
 
@@ -39,6 +40,7 @@ class UsageCounter(Model):
     announced: Mapped[int] = mapped_column(SmallInteger)
     announced_limit: Mapped[int | None] = mapped_column(BigInteger)
     held: Mapped[int] = mapped_column(BigInteger, default=0, server_default=text("0"))
+    forecast_at: Mapped[datetime | None] = mapped_column(Moment)
 
 
 class HoldKind(StrEnum):
@@ -121,3 +123,16 @@ class UsageKey(Model):
     digest: Mapped[UUID] = mapped_column(primary_key=True)
     amount: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(Moment, index=True)
+
+
+class UsageDay(Model):
+    """The last count of a period on a day (UTC), and how much of it was added on the day."""
+
+    __tablename__ = "usage_days"
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    feature: Mapped[str] = mapped_column(Text, primary_key=True)
+    period_start: Mapped[datetime] = mapped_column(Moment, primary_key=True)
+    day: Mapped[date] = mapped_column(Date, primary_key=True, index=True)
+    used: Mapped[int] = mapped_column(BigInteger)
+    added: Mapped[int] = mapped_column(BigInteger)

@@ -17,7 +17,9 @@ from app.core.http.endpoint import reads_primary
 from app.core.json_text import Json
 from app.core.openapi.components import CONSISTENCY_ANSWER
 from app.tenants.lookup import take_target_id
-from app.usage import hold_routes, schemas, service
+from app.usage import days, hold_routes, schemas, service
+from app.usage.day_schemas import DaysQuerySchema, UsageByDaySchema
+from app.usage.days import UsageByDay
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.service import Request
 
@@ -81,6 +83,21 @@ def list_usage(query: dict[str, Json]) -> Page:
     """List current and past periods of a tenant's limits, by limit, the newest first."""
     tenant_id = query.pop("tenant_id", None) or target_id()
     return service.list_usage(tenant_id, **query)
+
+
+@blp.get("/days")
+@requires(Permission.USAGE_READ)
+@blp.arguments(DaysQuerySchema, location="query")
+@blp.response(200, UsageByDaySchema)
+@blp.raises(NotFound.of("limit"))
+def list_days(query: dict[str, Json]) -> UsageByDay:
+    """List what was used of a limit on each of the last days, and forecast when the limit ends.
+
+    Days are in UTC; 100 are kept. Counts are stored every 15 minutes, so a day can have a quarter of
+    an hour of the next one.
+    """
+    tenant_id = target_id(query.pop("tenant_id", None))
+    return days.list_days(tenant_id, **query)
 
 
 @blp.put("/<feature>")

@@ -19,7 +19,7 @@ from app.plans.models import PlanAssignment
 from app.privacy.jobs import delete_due_tenants, delete_tenant
 from app.privacy.tenants import deletion_stages
 from app.tenants.models import DeletedOrganization, Tenant, TenantDeletion
-from app.usage.models import UsageCounter, UsageKey
+from app.usage.models import UsageCounter, UsageDay, UsageKey
 from app.users.models import User
 from tests import database
 from tests.billing.samples import document
@@ -96,6 +96,7 @@ def fill(app, api, sender, slug, preset):
     counter = {"tenant_id": tenant.id, "feature": "calls", "period_start": utcnow()}
     save(UsageCounter, **counter, used=1, announced=0)
     create_hold(tenant.id)
+    save(UsageDay, **counter, day=utcnow().date(), used=1, added=1)
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
     made = save(Import, created_by_user_id="cli:root")
     place = {"idp_org_id": f"org_{slug}", "name": slug}

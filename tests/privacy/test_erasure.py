@@ -60,6 +60,7 @@ IMPERSONAL = {
     ),
     "usage_counters": "feature",
     "usage_holds": "feature kind reference state",
+    "usage_days": "day feature",
     "users": "idp_org_id",
     "webhook_deliveries": "body error status type",
     "webhook_endpoint_states": "headers old_secret secret",

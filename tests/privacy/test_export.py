@@ -85,8 +85,8 @@ class TestCoverage:
             "api_keys", "billing_customers", "custom_fields", "custom_field_indexes",
             "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
-            "tenant_deletions", "tenant_notes", "usage_counters", "usage_holds", "usage_keys",
-            "webhook_endpoint_states", "webhook_endpoints",
+            "tenant_deletions", "tenant_notes", "usage_counters", "usage_days", "usage_holds",
+            "usage_keys", "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip
         assert tables - set(of_tenant) == {
             "console_sessions", "console_tickets", "imports", "platform_admins",

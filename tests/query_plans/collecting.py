@@ -118,6 +118,8 @@ INSERT INTO usage_holds (tenant_id, id, created_at, expires_at, ended_at, period
     counted, over_by, ttl_seconds, is_late, feature, kind, state)
 SELECT tenant_id, id, created_at, created_at, created_at, created_at, id, 1, 1, 0, 300, false,
     'limit-1', 'hold', 'settled' FROM users;
+INSERT INTO usage_days (tenant_id, feature, period_start, day, used, added)
+SELECT tenant_id, feature, period_start, period_start::date, 1, 1 FROM usage_counters;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
 INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,

@@ -13,10 +13,11 @@ from app.config import current_config
 from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.charts import bars, meter
+from app.console.charts import meter
 from app.console.fields import Field, Sent, inputs_of, moment_field
 from app.console.forms import Form
 from app.console.pages.common import choose, recent_history
+from app.console.pages.limits import USAGE, limit_values
 from app.core.json_text import Json
 
 FLAGS = "/v1/billing/flags"
@@ -30,7 +31,6 @@ CARRY_OVER = Field(
     help="If that plan has the flag with the same type. Otherwise it stays with this plan.",
 )
 PLATFORMS = (EXPIRY, CARRY_OVER)  # what only the platform sets
-PERIODS = 12
 
 
 class FlagValue(Field):
@@ -76,7 +76,7 @@ def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") 
 
 @page("/tenants/<uuid:tenant_id>/flags")
 def list_flags(tenant_id: UUID) -> Shown:
-    usage = api.find("/v1/usage", tenant_id=tenant_id)
+    usage = api.find(USAGE, tenant_id=tenant_id)
     current = {each["feature"]: each for each in usage.data if each["is_current"]} if usage else {}
     flags = api.get(FLAGS, tenant_id=tenant_id).data
     given = api.get_all(OVERRIDES, tenant_id=tenant_id, include="reason")
@@ -100,14 +100,11 @@ def grant_flag(tenant_id: UUID) -> Shown:
 
 @page("/tenants/<uuid:tenant_id>/flags/<key>")
 def show_flag(tenant_id: UUID, key: str) -> Shown:
-    """Show a flag: what decides its value, its override, and the past periods of a limit."""
+    """Show a flag: what decides its value, its override, and what is used of a limit."""
     flag = _flag(tenant_id, key)
     explained = api.find(f"{FLAGS}/{quote(key, safe='')}/explain", tenant_id=tenant_id)
     path = f"{OVERRIDES}/{flag['override_id']}" if flag["override_id"] else ""
     override = api.find(path, include=f"{FURTHER_KEYS},created_by,preset") if path else None
-    usage = None
-    if flag["type"] == "limit":
-        usage = api.find("/v1/usage", tenant_id=tenant_id, feature=key, limit=PERIODS)
     return render(
         "flag",
         key,
@@ -115,10 +112,8 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
         explanation=explained and explained.data,
         override=override and override.data,
         before=inputs_of(_fields(flag), override.data) if override else None,
-        usage=usage.data if usage else [],
-        chart=bars(usage.data) if usage else "",
-        meter=meter,
         history=recent_history(path) if path else [],
+        **(limit_values(tenant_id, key) if flag["type"] == "limit" else {}),
     )
 
 

@@ -42,6 +42,7 @@ TYPES = ("boolean", "string", "number", "json", "limit")
 KEY = Field("flag_key", "Key", help="Letters, digits and . _ -", is_required=True)
 DESCRIPTION = Field("description", "Description", "textarea")
 LOCKED = Field("is_locked", "Only the platform may override it", "boolean")
+WARN_DAYS = "Up to 90 days before the limit would end at the pace of the last 7. Empty: never."
 METERING = (
     Field(
         "period",
@@ -52,6 +53,7 @@ METERING = (
     ),
     Field("policy", "Beyond the limit", "select", choices=POLICIES, is_required=True),
     Percentages("warn_at", "Warn at", help="Percentages, such as 80, 100."),
+    Field("warn_days", "Warn days ahead", "integer", help=WARN_DAYS),
 )
 RULES = (
     "The first rule that matches gives its value; without one, the value above applies. An override"
@@ -199,10 +201,12 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
     )
 
     def body(values: dict[str, Json]) -> Json:
-        counted = {each.name: values.pop(each.name) for each in metering}
+        counted = {one.name: values.pop(one.name) for one in metering if one.name in values}
         changed = {"flag_key": key, "flag_type": flag["flag_type"], **values}
         if counted:
-            changed["metering"] = counted
+            names = {one.name for one in metering}
+            kept = {name: one for name, one in flag["metering"].items() if name not in names}
+            changed["metering"] = {**kept, **counted}
         if not changed["rules"]:
             del changed["rules"]
         others = plan["flags"]

@@ -1,0 +1,78 @@
+"""The page of a limit: its use by day."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from app.core.clock import utcnow
+from app.usage.models import EPOCH, UsageCounter, UsageDay
+from tests import database
+from tests.factories import create_limits, create_member, create_tenant, limit_flag, save
+
+
+@pytest.fixture
+def plan(app):
+    return create_limits("free", limit_flag("projects", 100, warn_days=14), limit_flag("seats", 3))
+
+
+@pytest.fixture
+def tenant(plan):
+    return create_tenant()
+
+
+@pytest.fixture
+def page(tenant):
+    return f"/console/tenants/{tenant.id}/flags"
+
+
+def use(tenant, feature, *amounts):
+    """What the last days have used; the last one is today."""
+    counter = {"tenant_id": tenant.id, "feature": feature, "period_start": EPOCH}
+    for place, amount in enumerate(amounts):
+        day = utcnow().date() - timedelta(days=len(amounts) - 1 - place)
+        save(UsageDay, **counter, day=day, used=sum(amounts[: place + 1]), added=amount)
+    save(UsageCounter, **counter, used=sum(amounts), announced=0)
+
+
+class TestDays:
+    def test_are_bars_with_the_forecast(self, signed_in, tenant, page):
+        use(tenant, "projects", *[10] * 7)
+
+        shown = signed_in(create_member(tenant, "viewer")[0]).get(f"{page}/projects").text
+
+        bars = re.findall(r'<rect class="(?:past|current)".*?<title>(.*?)</title>', shown)
+        assert len(bars) == 30
+        assert [bar.rpartition(": ")[2] for bar in bars] == ["0"] * 23 + ["10"] * 7
+        assert 'class="forecast"' in shown
+        assert 'class="end"' in shown
+        assert "70 in the last 30 days" in shown
+        assert "At this pace the limit ends <time" in shown
+
+    def test_have_no_line_without_a_pace(self, browser, page):
+        shown = browser.get(f"{page}/projects").text
+
+        assert 'class="forecast"' not in shown
+        assert "the limit ends" not in shown
+
+    def test_of_seats_are_not_shown(self, browser, page):
+        shown = browser.get(f"{page}/seats").text
+
+        assert "in the last 30 days" not in shown
+
+
+class TestPlan:
+    def test_keeps_how_a_limit_is_metered(self, browser, plan):
+        edit = f"/console/plans/{plan.id}/flags/projects/edit"
+
+        def metering():
+            ((flags,),) = database.query("SELECT flags FROM plan_presets")
+            return flags[0]["metering"]
+
+        values = {"default_value": "5", "period": "none", "policy": "hard", "warn_at": "80, 100"}
+        browser.send(edit, **values, warn_days="7")
+        changed = metering()
+        browser.send(edit, **values, warn_days="")
+
+        assert changed == limit_flag(warn_days=7)["metering"]
+        assert metering() == limit_flag()["metering"]
