@@ -127,7 +127,7 @@ def _candidates(rows: Sequence[Any]) -> Iterator[Candidate]:
         decides = source is PlanSource.KEPT
         because = KEPT if decides else PRECEDED
         yield Candidate(PlanSource.KEPT, rows[0].next_plan_name, decides, because)
-    yield _default(source, is_subscribed=current is not None)
+    yield _default(source, found)
     yield from (_of(row, source) for row in found if is_ended(row.Subscription))
 
 
@@ -157,11 +157,13 @@ def _of(row: Any, source: PlanSource) -> Candidate:
     )
 
 
-def _default(source: PlanSource, *, is_subscribed: bool) -> Candidate:
+def _default(source: PlanSource, subscriptions: Sequence[Any]) -> Candidate:
     if source is PlanSource.ASSIGNMENT:
         because = PRECEDED
-    elif is_subscribed:
+    elif any(row.is_current for row in subscriptions):
         because = "A subscription takes precedence."
-    else:
+    elif subscriptions:
         because = "All subscriptions have ended."
+    else:
+        because = "The tenant has no subscription."
     return Candidate(PlanSource.DEFAULT, default_plan(), source is PlanSource.DEFAULT, because)

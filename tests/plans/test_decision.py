@@ -75,6 +75,8 @@ class TestExplainPlan:
         assert (told["source"], told["subscription_id"]) == ("default", None)
         assert [one["decides"] for one in told["candidates"]] == [True, False]
         assert [one["plan_name"] for one in alone["candidates"]] == ["free"]
+        assert told["because"] == "All subscriptions have ended."
+        assert alone["because"] == "The tenant has no subscription."
 
     def test_says_that_the_tenant_has_another_plan(self, explain):
         tenant = create_tenant(plan_name="free")
