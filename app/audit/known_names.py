@@ -69,9 +69,6 @@ TARGET_NAME = func.coalesce(
     case(
         {
             "api_key": _keys.where(ApiKey.id == _target).scalar_subquery(),
-            "tenant": select(Tenant.name)
-            .where(Tenant.id == AuditEvent.tenant_id)
-            .scalar_subquery(),
             "user": _of_user.where(User.id == _target).scalar_subquery(),
             "membership": _of_user.join(Membership, _member)
             .where(Membership.id == _target)
@@ -86,6 +83,7 @@ TARGET_NAME = func.coalesce(
                     ("plan_preset", PlanPreset, PlanPreset.name),
                     ("scim_connection", ScimConnection, ScimConnection.name),
                     ("subscription", Subscription, Subscription.bp_subscription_id),
+                    ("tenant", Tenant, Tenant.name),
                     ("webhook_endpoint", WebhookEndpoint, WebhookEndpoint.url),
                 )
             },
