@@ -67,6 +67,7 @@ SAID_BY_VERB = (
     "restored",
     "mapped",
     "started",
+    "notes_changed",
 )
 NAMED_BY = ("price_id", "lookup_key", "customer_id", "provider")
 """The fields that name a row of billing, which may be gone."""
@@ -108,11 +109,11 @@ def day(text: str) -> str:
 
 
 def relative(when: datetime, now: datetime) -> str:
-    """Such as ``in 13 days``, ``2 hours ago`` or ``just now``, rounded down."""
+    """Such as ``in 13 days``, ``2 hours ago`` or ``just now``; only what is past is rounded down."""
     seconds = (when - now).total_seconds()
     for size, unit in UNITS:
-        number = int(abs(seconds) // size)
-        if number:
+        if abs(seconds) >= size:
+            number = round(seconds / size) if seconds > 0 else int(-seconds // size)
             said = f"{number} {unit}{'s' if number > 1 else ''}"
             return f"in {said}" if seconds > 0 else f"{said} ago"
     return "in less than a minute" if seconds > 0 else "just now"
@@ -238,7 +239,11 @@ def _special(
         case "trial.ending" | "trial.ended":
             ending = {**before, **after}.get("plan_name", "")
             is_over = action == "trial.ended"
-            return f"ended the assigned plan {ending}" if is_over else f"{ending} ends soon"
+            return (
+                f"ended the assigned plan {ending}"
+                if is_over
+                else f"The assigned plan {ending} ends soon"
+            )
         case "plan_price.created" | "plan_price.updated" if "plan_name" in after:
             return f"gave the price {name} the plan {after['plan_name']}"
         case "tenant.plan_changed":

@@ -14,6 +14,8 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
     ("delta", "said"),
     [
         (timedelta(days=13, hours=5), "in 13 days"),
+        (timedelta(days=14) - timedelta(seconds=1), "in 14 days"),
+        (timedelta(minutes=50), "in 50 minutes"),
         (timedelta(days=1), "in 1 day"),
         (timedelta(seconds=20), "in less than a minute"),
         (timedelta(0), "just now"),
@@ -22,7 +24,7 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
         (-timedelta(days=800), "2 years ago"),
     ],
 )
-def test_relative_times_are_rounded_down(delta, said):
+def test_only_relative_times_of_the_past_are_rounded_down(delta, said):
     assert words.relative(NOW + delta, NOW) == said
 
 
@@ -103,7 +105,7 @@ def event(action, before=None, after=None, **more):
             event("override.created", {}, {"flag_key": "support", "flag_value": "phone"}),
             "ops (platform) set support to phone",
         ),
-        (event("trial.ending", {}, {"plan_name": "growth"}), "growth ends soon"),
+        (event("trial.ending", {}, {"plan_name": "growth"}), "The assigned plan growth ends soon"),
         (
             event("plan_price.created", {}, {"price_id": "price_1", "plan_name": "growth"}),
             "ops (platform) gave the price price_1 the plan growth",
