@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from app.core.json_text import Json
 MISSING = object()
 DRAFT = "form_draft"  # the name of buttons that change what inputs show, and save nothing
 
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")  # the commas of 1,000,000
 SEVERAL = ("checks", "grid")
 Choices = Sequence[tuple[str, str]]
 Sent = MultiDict[str, str]
@@ -45,7 +47,7 @@ class Field:
             return self._empty()
         match self.kind:
             case "integer":
-                return _number(text, int)
+                return _number(THOUSANDS.sub("", text), int)
             case "number":
                 return _number(text, float)
             case "datetime-local":
@@ -54,7 +56,7 @@ class Field:
                 try:
                     return json.loads(text)
                 except (ValueError, RecursionError) as fault:
-                    raise ValueError(f"This is no JSON: {fault}") from None
+                    raise ValueError(f"This is not JSON: {fault}") from None
         return text
 
     def options(self) -> Choices:
@@ -134,7 +136,7 @@ def _number(text: str, kind: type[int] | type[float]) -> float:
     try:
         return kind(text)
     except ValueError:
-        raise ValueError("This is no number.") from None
+        raise ValueError("This is not a number.") from None
 
 
 def _local(text: str) -> str:

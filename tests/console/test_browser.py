@@ -475,8 +475,8 @@ class TestScripts:
     def test_what_comes_of_a_replay_and_of_a_delivery_is_shown_without_loading(self, visit, world):
         browser, page_of = visit(), f"/console/tenants/{world['tenant_id']}/endpoints"
         page = browser.page
-        browser.open(f"/console/webhooks/{world['event_id']}/replay")
-        page.click("main button")
+        browser.open(f"/console/webhooks/{world['event_id']}")
+        page.click("main button >> text=Replay")
         page.wait_for_selector("text=Waits for attempt 1, replayed once")
         database.execute("UPDATE webhook_events SET status = 'failed', attempts = 1, detail = 'No'")
         page.wait_for_selector("text=Failed after 1 attempt, replayed once")
@@ -581,7 +581,6 @@ class TestSupport:
         page.click("text=Apply")
         page.click("td.main a")
         page.click("text=Replay")
-        page.click("main button")
         page.wait_for_selector(".notice >> text=The event will be applied again.")
 
         page.click(".side >> text=Audit")
@@ -654,10 +653,10 @@ class TestOperator:
         page.fill("#field-until", (utcnow() + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M"))
         page.fill("[name=reason]", "until the invoice is paid")
         page.click("main form button.main")
-        page.wait_for_selector(".notice >> text=The plan is pro until")
-        assert "ends in 2 days" in page.inner_text("main")
+        page.wait_for_selector(".notice >> text=The plan is pro and ends in 3 days.")
+        assert "The trial of pro ends in 3 days" in page.inner_text(".attention")
         page.click("text=Extend 7 days")
-        assert "ends in 9 days" in page.inner_text("main")
+        assert "ends in 10 days" in page.inner_text("main")
         said = " ".join(page.inner_text(".timeline li >> nth=0").split())
         assert said.startswith("You changed the assigned plan until")
 

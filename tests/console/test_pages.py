@@ -20,6 +20,8 @@ from app.console.assets import FOLDER, NAMES, get_asset
 from app.console.pages.search import LABELS, PAGES
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.flags.models import FeatureOverride
+from app.memberships.models import Membership
 from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser, hidden_inputs
@@ -336,11 +338,54 @@ class TestForms:
         ended = browser.send(f"{base}/ratio/end")
 
         assert (wrong.status_code, ended.status_code) == (422, 303)
-        assert "This is no JSON" in wrong.text
+        assert "This is not JSON" in wrong.text
         found = database.query(
             "SELECT flag_key, flag_value FROM feature_overrides ORDER BY flag_key"
         )
         assert found == [("beta", True), ("limits", {"a": [2]})]
+
+    def test_a_limit_is_typed_as_it_is_shown(self, browser, tenant):
+        create_limits("free", limit_flag())
+        page = f"/console/tenants/{tenant.id}/flags/calls/override"
+
+        wrong = browser.send(page, flag_value="1,5")
+        browser.send(page, flag_value="2,000,000")
+
+        assert "This is not a number." in wrong.text
+        assert database.row(FeatureOverride).flag_value == 2_000_000
+
+    @pytest.mark.parametrize("page", ["members/roles?id={id}", "flags/overrides/new", "plan"])
+    def test_a_required_menu_begins_without_a_choice(self, browser, tenant, page):
+        create_preset("free", beta=False)
+        member = create_member(tenant, "viewer")[1]
+        address = f"/console/tenants/{tenant.id}/{page.format(id=member.id)}"
+
+        shown = browser.get(address).text
+        sent = browser.post(address, data={"id": str(member.id), "role": "", "plan_name": ""})
+
+        assert '<option value="">choose …</option>' in shown
+        assert " selected>" not in shown
+        assert sent.status_code in (405, 422)
+        assert database.row(Membership).role == "viewer"
+
+    def test_flags_are_shown_with_what_the_plan_says_of_them(self, signed_in, tenant):
+        create_limits("free", {**limit_flag(), "description": "Calls of the API."})
+        browser = signed_in(create_member(tenant, "viewer")[0])
+        page = f"/console/tenants/{tenant.id}/flags"
+
+        assert "Calls of the API." in browser.get(page).text
+        assert "Calls of the API." in browser.get(f"{page}/calls").text
+
+    def test_a_trial_that_ends_soon_wants_attention(self, browser, tenant):
+        create_limits("free", limit_flag())
+        until = utcnow() + timedelta(days=5, minutes=1)
+        page = f"/console/tenants/{tenant.id}"
+
+        browser.send(f"{page}/plan", plan_name="free", until=f"{until:%FT%T}", reason="Pilot")
+        shown = browser.get(page).text
+
+        assert "The plan is free and ends in 5 days." in shown
+        assert "The trial of free ends" in shown.partition('"attention"')[2].partition("</ul>")[0]
 
     def test_an_override_ends_in_one_press_and_comes_back(self, browser, tenant):
         create_preset("free", beta=False)
@@ -449,6 +494,7 @@ class TestForms:
 
         assert past.status_code == 422
         assert 'id="field-until-error"' in past.text
+        assert "The trial of" not in assigned
         assert "Pilot" in assigned
         assert "plan/withdraw" in assigned
         assert "plan/withdraw" not in browser.get(page).text
@@ -672,7 +718,9 @@ class TestDeliveries:
 
     def test_of_events_say_in_words_what_came_of_them(self, signed_in, world):
         browser, page = signed_in(), f"/console/webhooks/{world['event_id']}"
-        browser.send(f"{page}/replay")
+        browser.post(
+            f"{page}/replay", data=hidden_inputs(browser.get(page).text.partition("<main")[2])
+        )
         waiting = browser.get(page).text
         database.execute("UPDATE webhook_events SET status = 'succeeded', attempts = 2")
 
@@ -722,6 +770,7 @@ class TestSeveral:
         answer = browser.post(page, data={"id": ids, "role": "member"})
 
         assert "Changed: 2 of 3." in answer.text
+        assert answer.text.count("→ member ") == 2
         assert answer.text.count(">refused<") == 1
         roles = database.query("SELECT role FROM memberships ORDER BY role")
         assert [each.role for each in roles] == ["member", "member", "owner"]
@@ -761,6 +810,8 @@ class TestNotes:
         tenants = signed_in(create_member(tenant, "owner")[0])
 
         assert "Pays late.\n&lt;b&gt;" in shown
+        assert shown.index("Pays late") < shown.index("<h2>Plan</h2>")
+        assert "You changed the notes on the tenant Acme<" in browser.get("/console").text
         assert "Pays late" not in tenants.get(page).text
         assert tenants.get(f"{page}/notes").status_code == 403
 
@@ -975,10 +1026,11 @@ class TestHeader:
         page = Browser(named, secret).get(path).text
         unnamed = Browser(app, secret).get(path).text
 
-        header, _, menu = page.partition("<header")[2].partition("</header>")
+        header = page.partition("<header")[2].partition("</header>")[0]
         assert "Acme admin" in header
         assert '<span class="badge accent">staging</span>' in header
-        assert "Ines Okafor" in menu.partition("</nav>")[0]
+        assert "Ines Okafor</button>" in header
+        assert '<span class="badge ">owner</span>' in header
         assert "Control plane</a>" in unnamed
 
 

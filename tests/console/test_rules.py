@@ -130,9 +130,7 @@ class TestPage:
     def test_says_how_many_tenants_change(self, browser, page):
         create_tenant()
 
-        shown = browser.send(
-            page, form_preview="1", default_value="false", rules_kept="", **ONE_RULE
-        )
+        shown = browser.send(page, form_preview="1", rules_kept="", **ONE_RULE)
 
         assert "The rules change the value of 1 of 1 tenant" in shown.text
         assert flags()[0]["rules"] == [RULES[3][0]]
@@ -166,12 +164,14 @@ def flags():
 
 
 INPUTS_OF_NESTED = {
+    "default_value": "false",
     "rules_name": "d",
     "rules_percent": "",
     "rules_by": "tenant",
     "rules_value": "true",
 }
 ONE_RULE = {
+    "default_value": "false",
     "rules_name": "region",
     "rules_join": "all",
     "rules_percent": "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from urllib.parse import quote
 from uuid import UUID
 
@@ -38,19 +39,22 @@ class FlagValue(Field):
 
     def read(self, form: Sent) -> Json:
         text = form.get(self.name, "")
+        if self.kind == "select" and not text:
+            raise ValueError("Choose a value.")
         if self.kind == "select":
             return text == "true"
         if self.kind == "text":
             return text
-        if self.kind in ("integer", "number"):
+        if self.kind == "number":
             try:
-                return int(text) if self.kind == "integer" else json.loads(text)
+                return json.loads(text)
             except (ValueError, RecursionError):
-                raise ValueError("This is no number.") from None
+                raise ValueError("This is not a number.") from None
         return super().read(form)
 
     def shown(self, value: Json) -> Json:
-        return str(value).lower() if self.kind == "select" else super().shown(value)
+        is_chosen = self.kind == "select" and value is not None
+        return str(value).lower() if is_chosen else super().shown(value)
 
 
 KINDS = {
@@ -82,7 +86,13 @@ def list_flags(tenant_id: UUID) -> Shown:
     given = api.get_all(OVERRIDES, tenant_id=tenant_id, include="reason")
     reasons = {each["id"]: each["reason"] for each in given}
     return render(
-        "flags", "Flags and limits", flags=flags, usage=current, meter=meter, reasons=reasons
+        "flags",
+        "Flags and limits",
+        flags=flags,
+        usage=current,
+        meter=meter,
+        reasons=reasons,
+        descriptions=_descriptions(tenant_id),
     )
 
 
@@ -109,6 +119,7 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
         "flag",
         key,
         flag=flag,
+        descriptions=_descriptions(tenant_id),
         explanation=explained and explained.data,
         override=override and override.data,
         before=inputs_of(_fields(flag), override.data) if override else None,
@@ -173,6 +184,12 @@ def _fields(flag: Json) -> tuple[Field, ...]:
     )
     platforms = PLATFORMS if current_session().is_platform else ()
     return value_field(flag["type"]), *platforms, reason
+
+
+def _descriptions(tenant_id: UUID) -> Mapping[str, str]:
+    """What the tenant's plan says of its flags, by their keys."""
+    plans = api.get("/v1/billing/plans", name=api.get_tenant(tenant_id).data["plan_name"]).data
+    return {each["flag_key"]: each["description"] for plan in plans for each in plan["flags"]}
 
 
 def _flag(tenant_id: UUID, key: str) -> Json:

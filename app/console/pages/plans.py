@@ -30,7 +30,7 @@ class Percentages(Field):
         try:
             return [int(word.removesuffix("%")) for word in words]
         except ValueError:
-            raise ValueError("These are no numbers.") from None
+            raise ValueError("These are not numbers.") from None
 
     def shown(self, value: Json) -> Json:
         return ", ".join(map(str, value or ()))

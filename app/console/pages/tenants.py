@@ -21,6 +21,7 @@ from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.navigation import PLATFORM_ACTIONS
 from app.console.pages.common import TENANT, choose, name_of, recent_changes, slug_of
+from app.core.clock import utcnow
 from app.core.json_text import Json
 
 FILTERS = (
@@ -58,6 +59,7 @@ SUSPENSION_REASON = Field(
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
 NAME_OF = itemgetter("name")
 EXTENSIONS = (7, 14, 30)  # days
+SOON = timedelta(days=7)
 PLAN_NAME = Field(
     "plan_name",
     "Plan",
@@ -144,7 +146,9 @@ def _assignment(tenant_id: UUID, plan: Json) -> Json:
     by = recent_changes(tenant_id=tenant_id, action="tenant.plan_assigned")
     until = found["until"] and datetime.fromisoformat(found["until"])
     longer = [(days, (until + timedelta(days)).isoformat()) for days in EXTENSIONS] if until else ()
-    return {**found, "by": words.who(by[0]) if by else "", "longer": longer}
+    ends_soon = until and until < utcnow() + SOON
+    by_name = words.who(by[0]) if by else ""
+    return {**found, "by": by_name, "longer": longer, "ends_soon": ends_soon}
 
 
 def _is_failing(endpoint: Json) -> bool:
@@ -203,7 +207,8 @@ def _assign_or_withdraw(before: Inputs) -> str:
 
 def _assigned(answer: api.Answer) -> str:
     until = answer.data["until"]
-    return f"The plan is {answer.data['plan_name']}{f' until {words.day(until)}' if until else ''}."
+    end = f" and ends {words.relative(datetime.fromisoformat(until), utcnow())}" if until else ""
+    return f"The plan is {answer.data['plan_name']}{end}."
 
 
 @form_page("/tenants/<uuid:tenant_id>/plan/withdraw")
