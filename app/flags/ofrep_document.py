@@ -82,7 +82,28 @@ EVALUATIONS = {
             "type": "array",
             "items": {"$ref": f"{COMPONENTS}OfrepEvaluation"},
             "description": "The evaluations.",
-        }
+        },
+        "eventStreams": {
+            "type": "array",
+            "description": "The stream that tells when flags have changed, with either its address or"
+            " its path at the same origin. Absent until there was a first event.",
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {
+                    "type": {"type": "string", "enum": ["sse"], "description": "Its kind."},
+                    "url": {"type": "string", "description": "Its address."},
+                    "endpoint": {
+                        "type": "object",
+                        "required": ["requestUri"],
+                        "description": "Where it is without an address.",
+                        "properties": {
+                            "requestUri": {"type": "string", "description": "Path and query."}
+                        },
+                    },
+                },
+            },
+        },
     },
 }
 FAILURE = {
