@@ -1,4 +1,4 @@
-"""The page of a limit: its use by day."""
+"""The page of a limit: its use by day, and what is held."""
 
 import re
 from datetime import timedelta
@@ -6,14 +6,24 @@ from datetime import timedelta
 import pytest
 
 from app.core.clock import utcnow
+from app.usage import holds
 from app.usage.models import EPOCH, UsageCounter, UsageDay
 from tests import database
-from tests.factories import create_limits, create_member, create_tenant, limit_flag, save
+from tests.database import platform_transaction
+from tests.factories import (
+    create_limits,
+    create_member,
+    create_tenant,
+    limit_flag,
+    save,
+)
 
 
 @pytest.fixture
 def plan(app):
-    return create_limits("free", limit_flag("projects", 100, warn_days=14), limit_flag("seats", 3))
+    return create_limits(
+        "free", limit_flag("projects", 10_000, warn_days=14), limit_flag("seats", 3)
+    )
 
 
 @pytest.fixture
@@ -37,16 +47,16 @@ def use(tenant, feature, *amounts):
 
 class TestDays:
     def test_are_bars_with_the_forecast(self, signed_in, tenant, page):
-        use(tenant, "projects", *[10] * 7)
+        use(tenant, "projects", *[1000] * 7)
 
         shown = signed_in(create_member(tenant, "viewer")[0]).get(f"{page}/projects").text
 
         bars = re.findall(r'<rect class="(?:past|current)".*?<title>(.*?)</title>', shown)
         assert len(bars) == 30
-        assert [bar.rpartition(": ")[2] for bar in bars] == ["0"] * 23 + ["10"] * 7
+        assert [bar.rpartition(": ")[2] for bar in bars] == ["0"] * 23 + ["1,000"] * 7
         assert 'class="forecast"' in shown
         assert 'class="end"' in shown
-        assert "70 in the last 30 days" in shown
+        assert "7,000 in the last 30 days" in shown
         assert "At this pace the limit ends <time" in shown
 
     def test_have_no_line_without_a_pace(self, browser, page):
@@ -76,3 +86,33 @@ class TestPlan:
 
         assert changed == limit_flag(warn_days=7)["metering"]
         assert metering() == limit_flag()["metering"]
+
+
+class TestHolds:
+    @pytest.fixture
+    def hold(self, tenant):
+        with platform_transaction():
+            return holds.hold(
+                tenant.id, feature="projects", amount=1500, ttl_seconds=300, reference="order-42"
+            )
+
+    def test_are_shown_and_released(self, browser, page, hold):
+        shown = browser.get(f"{page}/projects").text
+        answer = browser.send(f"{page}/projects/holds/{hold.id}/release")
+        after = browser.get(f"{page}/projects").text
+
+        assert "order-42" in shown
+        assert "1,500" in shown
+        assert answer.status_code == 303
+        assert "The hold was released." in after
+        assert "Nothing is held." in after
+
+    def test_are_not_released_by_people_of_the_tenant(self, signed_in, tenant, page, hold):
+        browser = signed_in(create_member(tenant, "owner")[0])
+
+        shown = browser.get(f"{page}/projects").text
+        answer = browser.send(f"{page}/projects/holds/{hold.id}/release")
+
+        assert "order-42" in shown
+        assert "/release" not in shown
+        assert answer.status_code == 403

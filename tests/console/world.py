@@ -18,6 +18,7 @@ from tests import database
 from tests.custom_fields.fields import create_field
 from tests.factories import (
     create_api_key,
+    create_hold,
     create_limits,
     create_member,
     create_override,
@@ -63,6 +64,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "plan_id": preset.id,
         "key_id": key_id,
         "key": "theme",
+        "hold_id": create_hold(tenant.id).id,
         "event_id": _webhook_event().id,
         "import_id": _import().id,
         "evt_id": f"evt_{event.id.hex}",

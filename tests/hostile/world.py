@@ -144,6 +144,8 @@ def create_world(app: Flask, document: Document) -> World:
         "override_id": factories.create_override(tenant, preset, FLAG, True),
         "field_id": _custom_field(tenant),
         "event_id": _webhook_event(),
+        "hold_id": factories.create_hold(tenant.id),
+        "lease_id": factories.create_hold(tenant.id, kind="lease"),
         "import_id": factories.save(Import, created_by_user_id="cli:root"),
     }
     _create_suppression()
