@@ -127,10 +127,10 @@ def create_lease(body: dict[str, Json]) -> Any:
 def renew_lease(body: dict[str, Json], lease_id: str) -> Any:
     """Report what is used of a lease, and renew it.
 
-    The use since the last report is counted. More than was lent is counted if it fits; if it does
-    not, the lease ends with the rest as `over_by`, and the answer is 409 `limit_reached`. A lease that
-    has expired can be reported for 24 hours, as a hold, and ends then. The same report again gets
-    the same answer.
+    The use since the last report is counted. Of more than was lent, what fits is counted; if some does
+    not fit, the lease ends with the rest as `over_by`, and the answer is 409 `limit_reached`. A lease
+    that has expired can be reported for 24 hours, as a hold, and ends then. A lease also ends with its
+    period. The same report again gets the same answer.
     """
     return _answer(holds.renew(lease_id, **body, actor=current_actor()))
 

@@ -160,19 +160,19 @@ class TestRenew:
         assert state(report(lease(40), 90)) == ["open", 0, 90, 0]
         assert counter() == (90, 0)
 
-    def test_of_more_than_fits_counts_what_was_lent_and_ends_it(self, lease, report, api, key):
+    def test_of_more_than_fits_counts_what_fits_and_ends_it(self, lease, report, api, key):
         path = lease(40)
         lease(50)
 
         answers = [report(path, 70) for _ in range(2)]
 
         assert [refusal(answer) for answer in answers] == [(409, "limit_reached")] * 2
-        assert answers[0].json["data"]["over_by"] == 30
-        assert counter() == (40, 50)
+        assert answers[0].json["data"]["over_by"] == 20
+        assert counter() == (50, 50)
         listed = api.get("/v1/usage/holds?state=settled", token=key).json["data"]
-        assert [(one["counted"], one["over_by"]) for one in listed] == [(40, 30)]
+        assert [(one["counted"], one["over_by"]) for one in listed] == [(50, 20)]
         events = database.query("SELECT after FROM audit_events WHERE action = 'limit.overrun'")
-        assert [event.after["over_by"] for event in events] == [30]
+        assert [event.after["over_by"] for event in events] == [20]
 
     def test_never_reports_less_than_before(self, lease, report):
         path = lease(40)
@@ -190,16 +190,17 @@ class TestRenew:
 
         assert answers == [["open", 30, 10, 0], ["open", 0, 40, 0]]
 
-    def test_counts_in_the_period_of_the_lease(self, lease, report):
+    def test_counts_in_the_period_of_the_lease_and_ends_with_it(self, lease, report):
         path = lease(40)
         report(path, 10)
         pass_days()
         lease(100)
 
-        report(path, 40)
+        answer = report(path, 35, amount=50)
 
+        assert state(answer) == ["settled", 0, 35, 0]
         counted = [(row.used, row.held) for row in database.rows(UsageCounter)]
-        assert counted == [(40, 0), (0, 100)]
+        assert counted == [(35, 0), (0, 100)]
 
     def test_of_a_suspended_tenant_counts_and_ends_it(self, api, lease):
         path = lease(40)
