@@ -41,15 +41,20 @@ def document() -> dict[str, Any]:
 
 def main(folder: Path) -> None:
     """Write the files below ``folder``."""
-    path = folder / "openapi.json"
-    path.write_text(json.dumps(document(), ensure_ascii=False))
+    (folder / "openapi.json").write_text(json.dumps(document(), ensure_ascii=False))
+    generate(folder)
+
+
+def generate(folder: Path) -> None:
+    """Write the functions and types of ``openapi.json`` in ``folder``."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as settings:
         settings.write(GENERATOR)
         settings.flush()
         command = [
             *(sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning"),
-            *("--path", str(path), "--config", settings.name, "--meta", "none", "--overwrite"),
-            *("--output-path", str(folder / "python" / "generated")),
+            *("--path", str(folder / "openapi.json"), "--output-path"),
+            *(str(folder / "python" / "generated"), "--config", settings.name),
+            *("--meta", "none", "--overwrite"),
         ]
         subprocess.run(command, check=True)  # noqa: S603 - no input from outside
 

@@ -45,7 +45,7 @@ def losing_first_answers(port: int) -> Iterator[tuple[str, Sent]]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST = do_PATCH = answer  # noqa: N815 - names of the base class
+        do_GET = do_POST = do_PUT = do_PATCH = answer  # noqa: N815 - names of the base class
 
         def log_message(self, *_: object) -> None: ...
 

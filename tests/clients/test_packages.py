@@ -16,14 +16,19 @@ from pathlib import Path
 import pytest
 
 from app.core.version import VERSION
+from app.tenants.models import Tenant
 from tests.clients.lossy import Sent, losing_first_answers
+from tests.database import row
 from tests.docs.pages import PROJECT, blocks
 from tests.factories import (
+    create_api_key,
+    create_limits,
     create_member,
-    create_preset,
     create_subscription,
     create_tenant,
+    limit_flag,
     platform_token,
+    preset_flag,
 )
 from tests.npm import install_packages
 from tests.ports import free_port
@@ -34,6 +39,7 @@ TYPESCRIPT = PROJECT / "clients" / "typescript"
 OPENFEATURE = ("@openfeature/server-sdk@1.23.0", "@openfeature/ofrep-provider@0.1.3")
 TSC_OPTIONS = ("--module", "nodenext", "--target", "es2022", "--strict", "--skipLibCheck")
 PRINTED = ["true", "Adele 412 stale_version", "3", "422 body,idp_user_id", "true"]
+PRINTED += ["true true", "true"]
 """What both programs print, of Python's in JavaScript's words."""
 
 ASYNCHRONOUS = """
@@ -153,12 +159,19 @@ def port(app, environment, tmp_path_factory) -> Iterator[int]:
 @pytest.fixture
 def token(app) -> str:
     """The token of an owner of a tenant with two users and a flag."""
-    create_preset("free", single_sign_on=True)
+    limits = [limit_flag("api-calls"), limit_flag("emails", policy="soft")]
+    create_limits("free", preset_flag("single-sign-on", True), *limits)
     tenant = create_tenant(slug="acme", plan_name="free")
     _, _, token = create_member(tenant, role="owner", email="owner@acme.example")
     create_member(tenant, email="grace@acme.example")
     create_subscription(tenant, bp_subscription_id="sub_1", plan_name="free")
     return token
+
+
+@pytest.fixture
+def usage_key(token) -> str:
+    """A key of the tenant that may count what it uses."""
+    return create_api_key(row(Tenant, slug="acme"), ["usage:write"])
 
 
 class TestPrograms:
@@ -180,11 +193,12 @@ class TestPrograms:
         assert keys[3]
         assert [headers.get("X-Consistency") for _, headers in sent[1:3]] == [None, "1/2"]
 
-    def test_in_python(self, python, token, reached, tmp_path):
+    def test_in_python(self, python, token, usage_key, reached, tmp_path):
         url, sent = reached
         (tmp_path / "program.py").write_text("\n".join(code("python")))
+        environ = {"API": url, "OWNER_TOKEN": token, "USAGE_KEY": usage_key}
 
-        printed = run([str(python / "python"), "program.py"], tmp_path, API=url, OWNER_TOKEN=token)
+        printed = run([str(python / "python"), "program.py"], tmp_path, **environ)
 
         self.check(
             printed.replace("True", "true").replace("['body', 'idp_user_id']", "body,idp_user_id"),
@@ -200,10 +214,10 @@ class TestPrograms:
         assert printed == "2 user_not_found\n"
         assert [method for method, _ in sent] == ["GET"] * 3  # the first one was sent twice
 
-    def test_in_typescript(self, node, token, reached):
+    def test_in_typescript(self, node, token, usage_key, reached):
         url, sent = reached
 
-        printed = run(["node", "program.js"], node, API=url, OWNER_TOKEN=token)
+        printed = run(["node", "program.js"], node, API=url, OWNER_TOKEN=token, USAGE_KEY=usage_key)
 
         self.check(printed.replace("[ 'body', 'idp_user_id' ]", "body,idp_user_id"), sent)
 
