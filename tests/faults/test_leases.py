@@ -1,0 +1,13 @@
+"""The short form of ``python -m tests.faults leases``."""
+
+from tests.faults import leases
+
+
+class TestLeases:
+    def test_never_exceed_the_limit_and_count_what_was_allowed(self, app, environment):
+        report = leases.prove(app, environment, processes=8, seconds=6)
+
+        assert report.allowed > 100
+        assert report.counted > 100
+        assert report.pauses + report.kills > 1
+        assert report.restarts == 2
