@@ -135,6 +135,14 @@ def usage(arguments: argparse.Namespace) -> None:
             print(report(ready, connections=connections, seconds=arguments.seconds))
 
 
+def leases(arguments: argparse.Namespace) -> None:
+    """Print how often one process can ask for units of a lease."""
+    from benchmarks.leases import report
+
+    with opened(arguments.folder, 1, 2) as ready:
+        print(report(ready, seconds=arguments.seconds))
+
+
 def flags(arguments: argparse.Namespace) -> None:
     """Print what rules cost the evaluation of all flags."""
     from benchmarks.flags import report
@@ -202,6 +210,7 @@ COMMANDS = {
     "deleting": deleting,
     "scim": scim,
     "usage": usage,
+    "leases": leases,
     "flags": flags,
     "events": events,
     "tables": tables,

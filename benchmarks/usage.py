@@ -59,7 +59,7 @@ def report(stage: Stage, *, connections: int, seconds: float) -> str:
     lines = [f"{'':24} {'requests/s':>10} {'bare statement/s':>17}"]
     tenants = [row_id(TENANT, number) for number in range(stage.tenants)]
     with closing(stage.connect()) as session, serving(stage, "service") as server:
-        _prepare(session, tenants)
+        prepare(session, tenants)
         for name, chosen in (("one hot counter", tenants[:1]), ("many tenants", tenants)):
             answered = _rate(_requests(server, chosen), connections, seconds)
             bare = _rate(_statements(stage, chosen), connections, seconds)
@@ -70,7 +70,7 @@ def report(stage: Stage, *, connections: int, seconds: float) -> str:
     return "\n".join(lines)
 
 
-def _prepare(session: connection, tenants: Sequence[Any]) -> None:
+def prepare(session: connection, tenants: Sequence[Any]) -> None:
     """Add a limit to the plan, and a key for each tenant."""
     with session, session.cursor() as database:
         database.execute("SELECT id, flags FROM plan_presets")
@@ -81,11 +81,11 @@ def _prepare(session: connection, tenants: Sequence[Any]) -> None:
                 [json.dumps([*others, LIMIT]), preset_id],
             )
         for tenant in tenants:
-            digest = sha256(_secret(tenant).encode()).hexdigest()
+            digest = sha256(secret(tenant).encode()).hexdigest()
             database.execute(CREATE_KEY, [str(tenant), digest])
 
 
-def _secret(tenant: Any) -> str:
+def secret(tenant: Any) -> str:
     return f"sk_benchmark_{tenant}"
 
 
@@ -119,7 +119,7 @@ def _rate(opened: Callable[[], Any], connections: int, seconds: float) -> float:
 def _requests(server: Server, tenants: Sequence[Any]) -> Callable[[], Any]:
     body = json.dumps({"feature": FEATURE}).encode()
     headers = [
-        {"Authorization": f"Bearer {_secret(tenant)}", "Content-Type": "application/json"}
+        {"Authorization": f"Bearer {secret(tenant)}", "Content-Type": "application/json"}
         for tenant in tenants
     ]
 
