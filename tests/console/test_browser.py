@@ -14,7 +14,7 @@ from app.auth import sessions
 from app.core.clock import utcnow
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
-from app.plans.models import PlanPrice
+from app.plans.models import PlanAssignment, PlanPrice
 from app.tenants.models import Tenant
 from tests import database
 from tests.billing.reading import post_all, reader_of, service, wait_for
@@ -34,6 +34,7 @@ from tests.factories import (
     limit_flag,
     platform_token,
     preset_flag,
+    save,
 )
 from tests.search import finding
 
@@ -442,6 +443,19 @@ class TestScripts:
 
         expect(browser.page.locator("#rows tr")).to_have_count(52)
         expect(browser.page.locator("#more a")).to_have_count(0)
+
+    def test_trials_that_end_soon_are_listed_by_their_end(self, visit):
+        values = {"plan_name": "free", "next_plan_name": "free", "reason": "", "created_by": ""}
+        for name, days in (("soon", 2), ("later", 5), ("next", 1)):
+            until, tenant = utcnow() + timedelta(days=days), create_tenant(name=name)
+            save(PlanAssignment, tenant_id=tenant.id, until=until, **values)
+        browser = visit()
+
+        browser.open("/console")
+        browser.page.click(".numbers >> text=Trials that end")
+
+        expect(browser.page.locator("td.main")).to_have_text(["next", "soon", "later"])
+        expect(browser.page.locator("th[aria-sort]")).to_have_text(["Trial ends"])
 
     def test_the_button_waits_for_the_slug(self, visit):
         tenant = create_tenant(slug="acme")
