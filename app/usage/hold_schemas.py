@@ -62,7 +62,9 @@ class UsageHoldCreateSchema(HoldRequestSchema):
 
     feature = Str(required=True, description="The key of a limit of the plan.")
     amount = Int(required=True, ge=1, le=MAX_AMOUNT, description="How much to hold.")
-    ttl_seconds = Int(ge=1, le=MAX_TTL, load_default=300, description="When it expires.")
+    ttl_seconds = Int(
+        ge=1, le=MAX_TTL, load_default=300, description="The seconds until it expires."
+    )
     idempotency_key = Str(
         min_length=1,
         max_length=MAX_KEY,
@@ -91,7 +93,9 @@ class UsageLeaseCreateSchema(HoldRequestSchema):
     amount = Int(
         required=True, ge=1, le=MAX_AMOUNT, description="How much to lend; less if less is free."
     )
-    ttl_seconds = Int(ge=5, le=MAX_LEASE_TTL, load_default=60, description="When it expires.")
+    ttl_seconds = Int(
+        ge=5, le=MAX_LEASE_TTL, load_default=60, description="The seconds until it expires."
+    )
     tenant_id = TENANT
 
 

@@ -144,9 +144,9 @@ def renew(
     )
 
 
-def sweep(limit: int) -> None:
-    """End holds that have expired, of at most ``limit`` counters."""
-    SWEEP.all(count=limit)
+def sweep(limit: int) -> int:
+    """End holds that have expired, of at most ``limit`` counters; returns the counters' number."""
+    return SWEEP.execute(count=limit)
 
 
 def forget_old_holds(limit: int) -> int:

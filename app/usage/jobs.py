@@ -17,8 +17,7 @@ from app.usage import days, holds, service
 @job(queue=Queue.MAINTENANCE, every=60)
 def sweep_holds() -> None:
     """End holds that have expired. They hold nothing before that, either."""
-    with tenancy.platform_transaction():
-        holds.sweep(BATCH)
+    delete_in_batches(holds.sweep)
 
 
 @job(queue=Queue.MAINTENANCE, every=900)

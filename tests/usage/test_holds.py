@@ -7,6 +7,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from app.core.clock import rfc3339
+from app.core.db import batches
+from app.usage.jobs import sweep_holds
 from app.usage.models import UsageCounter, UsageHold
 from tests import database
 from tests.concurrency import at_once
@@ -407,6 +409,18 @@ class TestExpiry:
 
         assert hold("calls", 7).status_code == 201
         assert counter() == (0, 10)
+
+    def test_is_swept_by_a_job_for_all_counters(self, app, made, monkeypatch):
+        monkeypatch.setattr(batches, "BATCH", 1)
+        for feature in ("calls", "projects", "storage"):
+            made(feature, 1)
+        expire()
+
+        with app.app_context():
+            sweep_holds()
+
+        assert {row.state for row in database.rows(UsageHold)} == {"expired"}
+        assert {row.held for row in database.rows(UsageCounter)} == {0}
 
     def test_a_late_settlement_counts_what_fits(self, made, settle, consume):
         path = made("calls", 8)
