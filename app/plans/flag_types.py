@@ -49,6 +49,20 @@ class Policy(StrEnum):
     SOFT = "soft"
 
 
+class LimitKind(StrEnum):
+    """``credits``: the limit is a balance, to which the plan grants its value in each period."""
+
+    CREDITS = "credits"
+
+
+class Rollover(StrEnum):
+    """Which credits of the plan outlast their period; ``cap``: at most ``rollover_cap``."""
+
+    NONE = "none"
+    ALL = "all"
+    CAP = "cap"
+
+
 ERROR_TYPES: dict[FlagType, ErrorType] = {
     FlagType.BOOLEAN: "bool_type",
     FlagType.STRING: "string_type",

@@ -67,10 +67,10 @@ def preview(preset_id: UUID | str, values: Mapping[str, Json]) -> dict[str, Json
 
 
 def _lowered(old: Mapping[str, Flag], new: Mapping[str, Flag]) -> Iterator[Flag]:
-    """The limits of ``new`` that are lower than before, or were no limits before."""
+    """The limits of ``new``, except credits, that are lower than before or were no limits."""
     for key, flag in new.items():
         limit, before = flag["default_value"], old.get(key, {})
-        if flag["flag_type"] != FlagType.LIMIT or limit == UNLIMITED:
+        if flag["flag_type"] != FlagType.LIMIT or limit == UNLIMITED or "kind" in flag["metering"]:
             continue
         was_limit = before.get("flag_type") == FlagType.LIMIT
         if not was_limit or before["default_value"] == UNLIMITED or limit < before["default_value"]:

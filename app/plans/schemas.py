@@ -20,10 +20,20 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.messages import refused
 from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.plans.decision import MAX_SUBSCRIPTIONS, PlanSource
-from app.plans.flag_types import MAX_VALUE_BYTES, FlagType, Period, Policy, is_too_long, type_errors
+from app.plans.flag_types import (
+    MAX_LIMIT,
+    MAX_VALUE_BYTES,
+    FlagType,
+    LimitKind,
+    Period,
+    Policy,
+    Rollover,
+    is_too_long,
+    type_errors,
+)
+from app.plans.metering import credit_keys, metering_errors
 from app.plans.rule_schemas import MAX_RULES, Rules, RuleSchema, rule_errors
 
 MAX_THRESHOLDS = 10
@@ -90,6 +100,19 @@ class FlagValue(AnyJson):
         return loaded
 
 
+class BurnsSchema(Schema):
+    """The balance that pays for the use of a limit."""
+
+    examples = {"credits": "ai-credits", "rate": 3}
+
+    credits = Str(
+        required=True,
+        pattern=FLAG_KEY_PATTERN,
+        description="The key of a limit of the kind `credits` in the same preset.",
+    )
+    rate = Int(required=True, ge=1, le=10**6, description="The credits that one unit takes.")
+
+
 class MeteringSchema(Documented):
     """How the use of a limit is counted."""
 
@@ -111,6 +134,20 @@ class MeteringSchema(Documented):
         description="Record `limit.forecast` once the limit would end within so many days at the "
         "pace of the last 7.",
     )
+    kind = Choice(
+        LimitKind,
+        description="`credits`: the limit is a balance. The plan grants the limit's value in each "
+        "period, once if the period is `none`.",
+    rollover = Choice(
+        Rollover,
+        description="Only for credits: what is left of the plan's when their period ends. `none`, "
+        "the default: it expires. `cap`: at most `rollover_cap` is left.",
+    rollover_cap = Int(ge=0, le=MAX_LIMIT, description="Required for the rollover `cap`.")
+    warn_below = ListOf(
+        Int(ge=0, le=MAX_LIMIT),
+        metadata={"maxItems": MAX_THRESHOLDS, "examples": [[100]]},
+        description="Only for credits: balances that are recorded when so much or less is left.",
+    burns = Nested(BurnsSchema, description="Each count also takes credits, both or none.")
 
     def _dump_one(self, row: dict[str, object]) -> dict[str, object]:
         written = super()._dump_one(dict.fromkeys(self.dump_fields) | row)
@@ -317,6 +354,7 @@ class TrialSchema(PlanAssignmentSchema):
 def flag_errors(flags: list[dict[str, Json]]) -> Iterator[Entry]:
     """The errors of a list of flags whose fields are valid: repeated keys and wrong types."""
     seen: set[str] = set()
+    balances = credit_keys(flags)
     for index, flag in enumerate(flags):
         loc: list[str | int] = ["body", "flags", index]
         key = flag["flag_key"]
@@ -325,13 +363,5 @@ def flag_errors(flags: list[dict[str, Json]]) -> Iterator[Entry]:
             yield value_error([*loc, "flag_key"], reason, key)
         seen.add(key)
         yield from type_errors(flag["flag_type"], flag["default_value"], [*loc, "default_value"])
-        yield from _metering_errors(flag, [*loc, "metering"])
+        yield from metering_errors(flag, balances, [*loc, "metering"])
         yield from rule_errors(flag, [*loc, "rules"])
-
-
-def _metering_errors(flag: dict[str, object], loc: Location) -> Iterator[Entry]:
-    is_limit = flag["flag_type"] is FlagType.LIMIT
-    if is_limit and "metering" not in flag:
-        yield refused("missing", loc, flag)
-    if not is_limit and "metering" in flag:
-        yield refused("extra_forbidden", loc, flag["metering"])
