@@ -36,6 +36,7 @@ DOMAINS = (
     "subscriptions",
     "plans",
     "flags",
+    "credits",
     "usage",
     "custom_fields",
     "emails",

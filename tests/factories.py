@@ -196,6 +196,14 @@ def limit_flag(
     }
 
 
+def credits_flag(
+    flag_key: str, grants: int, *, period: str = "none", **more: Any
+) -> dict[str, Any]:
+    """A limit of the kind credits, of which the plan grants so many in each period."""
+    flag = limit_flag(flag_key, grants, period=period)
+    return {**flag, "metering": {**flag["metering"], "kind": "credits", **more}}
+
+
 def create_limits(name: str = "free", *limits: dict[str, Any]) -> PlanPreset:
     """A preset with these limits; by default one limit, ``calls``."""
     return save(PlanPreset, name=name, flags=list(limits or [limit_flag()]))

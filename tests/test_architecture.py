@@ -41,6 +41,7 @@ LAYERS = (
     ("subscriptions.statuses",),
     ("plans",),
     ("users", "subscriptions", "flags", "emails", "api_keys", "webhooks.endpoints"),
+    ("credits",),
     ("usage",),
     ("identity_sync", "connections"),
     ("scim",),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 _ACTIONS = (
     "api_key.created", "api_key.revoked",
+    "credits.expired", "credits.granted", "credits.revoked",
     "custom_field.archived", "custom_field.created", "custom_field.deleted",
     "custom_field.reordered", "custom_field.restored", "custom_field.updated",
     "limit.forecast", "limit.overrun", "limit.reached", "limit.warning",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from app.core.errors import Entry, Invalid, Location, value_error
+from app.core.errors import Entry, Invalid, value_error
 from app.core.http.pagination import PageQuerySchema
 from app.core.json_text import Json
 from app.core.validation.fields import (

@@ -117,7 +117,9 @@ class LimitUseSchema(Documented, AnswerSchema):
     feature = Str()
     used = Int()
     limit = Int(description="The limit.")
-    percent = Int(description="The level that was reached.")
+    percent = Int(
+        description="The level that was reached; of credits, in percent of the last grant."
+    )
     policy = Choice(Policy)
     resets_at = AwareDateTime(nullable=True, description=RESETS_AT)
 

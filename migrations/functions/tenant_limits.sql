@@ -5,10 +5,13 @@
 -- After an assigned plan has ended, until a job has moved them, its overrides that carry over apply
 -- as well.
 --
+-- credits: the balance that the limit is, or that its use takes `rate` credits a unit from; else NULL.
+--
 -- wanted_feature: only this limit; NULL for all.
 -- Called by: app/usage/statements.py, tenant_usage, consume_usage, lock_seat_limit, hold_usage, settle_hold
 CREATE OR REPLACE FUNCTION tenant_limits(wanted_tenant_id uuid, wanted_feature text)
-RETURNS TABLE (feature text, most bigint, period text, policy text, warn_at smallint[])
+RETURNS TABLE (feature text, most bigint, period text, policy text, warn_at smallint[],
+    credits text, rate bigint, metering json)
 LANGUAGE sql STABLE AS $$
     SELECT flag ->> 'flag_key',
         (CASE WHEN o.flag_value::text ~ '^(-1|[0-9]{1,15}|10{15})$' THEN o.flag_value
@@ -22,7 +25,11 @@ LANGUAGE sql STABLE AS $$
         CASE WHEN flag ->> 'flag_key' = 'seats' THEN 'none'
             ELSE flag #>> '{metering,period}' END,
         flag #>> '{metering,policy}',
-        ARRAY(SELECT json_array_elements_text(flag #> '{metering,warn_at}')::smallint)
+        ARRAY(SELECT json_array_elements_text(flag #> '{metering,warn_at}')::smallint),
+        CASE WHEN flag #> '{metering,kind}' IS NOT NULL THEN flag ->> 'flag_key'
+            ELSE flag #>> '{metering,burns,credits}' END,
+        coalesce((flag #>> '{metering,burns,rate}')::bigint, 1),
+        flag -> 'metering'
     FROM plans_in_force f
     JOIN plan_presets p ON p.name = f.plan_name
     LEFT JOIN plan_presets ended ON ended.name = f.ended_plan_name

@@ -51,6 +51,7 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "key": "The key of the flag.",
     "key_id": "The id of the API key.",
     "lease_id": "The id of the lease.",
+    "lot_id": "The id of the lot of credits.",
     "tenant_id": "The id of the tenant, its `idp_org_id` or its slug.",
 }
 """Descriptions of path parameters; others are ids of resources."""

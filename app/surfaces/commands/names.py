@@ -21,6 +21,7 @@ GROUPS = {
     "billing customers": "List and set the tenants of customers at billing providers.",
     "billing providers": "List the billing providers, and compare with one.",
     "billing prices": "List, set and delete the plans that prices give.",
+    "credits": "Grant and revoke credits; show balances and the ledger.",
     "custom-fields": "Define, change and archive custom fields.",
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read the event feed.",

@@ -1,0 +1,31 @@
+"""Brings balances of credits up to date, and records what has expired."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+from app.core.actors import SYSTEM_JOB
+from app.core.db import retries, tenancy
+from app.core.db.batches import BATCH, delete_in_batches
+from app.core.jobs.queues import Queue, job, logged_errors
+from app.credits import service
+
+
+@job(queue=Queue.MAINTENANCE, every=60)
+def refresh_credits() -> None:
+    """Expire and grant what is due, at most 500 balances; then record what has expired.
+
+    Each balance has a transaction of its own. Balances are correct before that, too.
+    """
+    with tenancy.platform_transaction():
+        due = service.find_due(BATCH)
+    for row in due:
+        with logged_errors("credits_not_refreshed", tenant_id=str(row.tenant_id)):
+            retries.run(partial(_refresh, row.tenant_id, row.feature))
+    delete_in_batches(partial(service.announce_expired, actor=SYSTEM_JOB))
+
+
+def _refresh(tenant_id: UUID, feature: str) -> None:
+    tenancy.enter(tenancy.PLATFORM)
+    service.refresh(tenant_id, feature, actor=SYSTEM_JOB)

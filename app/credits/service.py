@@ -1,0 +1,212 @@
+"""Credits: grant, revoke, balances and the ledger.
+
+All work with a balance first locks and refreshes it in PostgreSQL (``refresh_credits``). So a lot
+that has expired is never used, and the plan has granted what it grants, before any job has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from app.audit import limit_events
+from app.audit import service as audit
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.pages import Page
+from app.core.db.queries import Change
+from app.core.db.writes import writes
+from app.core.errors import Invalid, NotFound, value_error
+from app.credits import statements
+from app.credits.models import CreditLot
+from app.plans.flag_types import UNLIMITED, Policy
+from app.tenants.models import Tenant
+
+MOST = 10**18
+LOTS_SHOWN = 100  # of each balance
+NEWEST = 2**63 - 1  # above the number of every entry
+
+UNKNOWN = "the tenant's plan has no such credits"
+TOO_LARGE = f"all grants that have not expired can have at most {MOST}"
+
+
+def grant(
+    tenant_id: UUID,
+    feature: str,
+    amount: int,
+    *,
+    source: str,
+    priority: int,
+    starts_at: datetime | None = None,
+    expires_at: datetime | None = None,
+    reference: str | None = None,
+    actor: Actor,
+) -> CreditLot:
+    """Add a lot to a balance; a ``starts_at`` in the past means now.
+
+    Raises NotFound for an unknown tenant, and Invalid for an unknown feature, a sum that is too
+    large, and a lot that would end before it starts.
+    """
+    queries.get_row(Tenant, tenant_id)
+    if statements.REFRESH_OF_PLAN.first(tenant_id=tenant_id, feature=feature) is None:
+        raise Invalid(value_error(["body", "feature"], UNKNOWN, feature))
+    granted = statements.SUM_GRANTED.scalar(tenant_id=tenant_id, feature=feature)
+    if granted + amount > MOST:
+        raise Invalid(value_error(["body", "amount"], TOO_LARGE, amount))
+    now = utcnow()
+    if expires_at is not None and expires_at <= max(starts_at or now, now):
+        reason = "must be in the future, and after starts_at"
+        raise Invalid(value_error(["body", "expires_at"], reason, expires_at.isoformat()))
+    lot_id = statements.GRANT.scalar(
+        tenant_id=tenant_id,
+        feature=feature,
+        amount=amount,
+        source=source,
+        priority=priority,
+        starts_at=starts_at,
+        expires_at=expires_at,
+        reference=reference,
+    )
+    lot = get_lot(lot_id)
+    _record("credits.granted", lot, amount, Change({}, {"granted": amount}), actor=actor)
+    return lot
+
+
+def get_lot(lot_id: UUID | str) -> CreditLot:
+    """A lot, as it is stored. Raises NotFound."""
+    lot = statements.FIND_LOT.first(id=queries.parse_id(lot_id, "lot"))
+    if lot is None:
+        raise NotFound.of("lot")
+    return lot
+
+
+def revoke(
+    lot_id: str, *, amount: int | None = None, reason: str, actor: Actor
+) -> dict[str, object]:
+    """Take back ``amount`` of a lot, or all that is left; at most what is left of it.
+
+    Returns the lot with ``revoked``, and ``spent``: what had been used of it. Raises NotFound.
+    """
+    known = get_lot(lot_id)
+    statements.REFRESH_ONE.execute(tenant_id=known.tenant_id, feature=known.feature)
+    before = get_lot(lot_id)
+    revoked = before.remaining if amount is None else min(amount, before.remaining)
+    lot = before._replace(remaining=before.remaining - revoked)
+    if revoked:
+        place = {"tenant_id": lot.tenant_id, "lot_id": lot.id}
+        statements.POST.execute(**place, kind="revoke", amount=-revoked, reason=reason)
+        after = {"remaining": lot.remaining, "reason": reason}
+        change = Change({"remaining": before.remaining}, after)
+        _record("credits.revoked", lot, revoked, change, actor=actor)
+    return {**lot._asdict(), "revoked": revoked}
+
+
+def list_balances(tenant_id: UUID, *, feature: str | None = None) -> list[dict[str, object]]:
+    """The balances of a tenant, by feature, each with the first lots that are used."""
+    which = {"tenant_id": tenant_id, "feature": feature}
+    found = statements.REFRESH.all(**which)
+    lots = _lots(tenant_id, feature=feature, at=None)
+    return [
+        {
+            "feature": row.feature,
+            "balance": None if row.most == UNLIMITED else row.free,
+            "held": row.held,
+            "lots": lots.get(row.feature, []),
+            "next_grant_at": row.ends,
+        }
+        for row in found
+    ]
+
+
+def list_past_balances(
+    tenant_id: UUID, at: datetime, *, feature: str | None = None
+) -> list[dict[str, object]]:
+    """The balances as they were at a time; what holds had taken then is not in them."""
+    lots = _lots(tenant_id, feature=feature, at=at)
+    return [
+        {
+            "feature": name,
+            "balance": int(lots[name][0].balance) if name in lots else 0,
+            "held": None,
+            "lots": lots.get(name, []),
+            "next_grant_at": None,
+        }
+        for name in statements.LIST_BALANCES.scalars(tenant_id=tenant_id, feature=feature)
+    ]
+
+
+def list_entries(
+    tenant_id: UUID, *, feature: str | None = None, limit: int, cursor: str | None = None
+) -> Page:
+    """One page of a tenant's ledger, the newest first."""
+    below = NEWEST if cursor is None else int(cursor)
+    values: dict[str, object] = {"tenant_id": tenant_id, "below": below, "limit": limit + 1}
+    if feature is None:
+        found = statements.LIST_ENTRIES.all(**values)
+    else:
+        found = statements.LIST_ENTRIES_OF.all(**values, feature=feature)
+    page = found[:limit]
+    return Page(page, str(page[-1].number) if len(found) > limit else None)
+
+
+def announce_low(tenant_id: UUID, features: Collection[str], *, actor: Actor) -> None:
+    """Record the thresholds that balances have fallen to. The caller has locked the balances."""
+    for row in statements.CROSS.all(tenant_id=tenant_id, features=list(features)):
+        limit_events.announce(
+            row.percent,
+            tenant_id=tenant_id,
+            feature=row.feature,
+            used=row.used,
+            limit=row.most,
+            policy=Policy.HARD,
+            resets_at=row.ends,
+            actor=actor,
+        )
+
+
+def find_due(limit: int) -> list[Any]:
+    """The balances, by tenant and feature, in which something expires or is granted now."""
+    return statements.LIST_DUE.all(limit=limit)
+
+
+def refresh(tenant_id: UUID, feature: str, *, actor: Actor) -> None:
+    """Bring a balance up to date, and record the thresholds that it has fallen to."""
+    statements.REFRESH_ONE.execute(tenant_id=tenant_id, feature=feature)
+    announce_low(tenant_id, [feature], actor=actor)
+
+
+def announce_expired(limit: int, *, actor: Actor) -> int:
+    """Record what has expired of at most ``limit`` lots; returns their number."""
+    found = statements.TAKE_EXPIRED.all(limit=limit)
+    with writes() as w:
+        for row in found:
+            values = row._asdict()
+            expired = values.pop("amount")
+            change = Change({}, {"expired": expired})
+            _record("credits.expired", CreditLot(**values), expired, change, actor=actor, into=w)
+    return len(found)
+
+
+def _record(
+    action: str, lot: CreditLot, amount: int, change: Change, *, actor: Actor, **options: Any
+) -> None:
+    audit.add_event(
+        action,
+        target_id=str(lot.id),
+        tenant_id=lot.tenant_id,
+        change=change,
+        actor=actor,
+        data={**lot._asdict(), "amount": amount},
+        **options,
+    )
+
+
+def _lots(tenant_id: UUID, *, feature: str | None, at: datetime | None) -> dict[str, list[Any]]:
+    """The lots that can be used, or could at a time, by feature."""
+    found = statements.LIST_LOTS.all(tenant_id=tenant_id, feature=feature, at=at, shown=LOTS_SHOWN)
+    rows = [row._replace(remaining=row.rest) for row in found]
+    return {name: list(lots) for name, lots in groupby(rows, lambda row: row.feature)}

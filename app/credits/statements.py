@@ -1,0 +1,106 @@
+"""The SQL statements of credits. They call the functions in ``migrations/functions``."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, select
+
+from app.core.db.statements import Statement
+from app.credits.models import CreditEntry, CreditLot
+
+# The balances of the plan, and those that have lots, in the order in which they are locked.
+REFRESH = Statement(
+    "credits.refresh",
+    "SELECT f.feature, r.most, r.free, r.ends, (SELECT coalesce(sum(h.amount), 0)::bigint"
+    " FROM credit_holds h WHERE h.tenant_id = CAST(:tenant_id AS uuid) AND h.feature = f.feature"
+    " AND h.expires_at > now()) AS held"
+    " FROM (SELECT feature FROM (SELECT l.feature"
+    " FROM tenant_limits(CAST(:tenant_id AS uuid), CAST(:feature AS text)) l"
+    " WHERE l.credits = l.feature UNION SELECT b.feature FROM credit_balances b"
+    " WHERE b.tenant_id = CAST(:tenant_id AS uuid)"
+    " AND b.feature = coalesce(CAST(:feature AS text), b.feature)) AS known"
+    ' ORDER BY feature COLLATE "C" OFFSET 0) f'
+    " CROSS JOIN LATERAL refresh_credits(CAST(:tenant_id AS uuid), f.feature) r",
+)
+REFRESH_OF_PLAN = Statement(
+    "credits.refresh_of_plan",
+    "SELECT r.most, r.free FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
+    " CROSS JOIN LATERAL refresh_credits(CAST(:tenant_id AS uuid), l.feature) r"
+    " WHERE l.credits = l.feature",
+)
+SUM_GRANTED = Statement(
+    "credits.sum_granted",
+    "SELECT coalesce(sum(granted), 0) FROM credit_lots"
+    " WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature = :feature"
+    " AND coalesce(expires_at, 'infinity') > now()",
+)
+GRANT = Statement(
+    "credits.grant",
+    "SELECT grant_credits(CAST(:tenant_id AS uuid), :feature, :amount, :source, :priority,"
+    " greatest(CAST(:starts_at AS timestamptz), now()), CAST(:expires_at AS timestamptz), NULL,"
+    " CAST(:reference AS text))",
+)
+POST = Statement(
+    "credits.post",
+    "SELECT post_credits(CAST(:tenant_id AS uuid), CAST(:lot_id AS uuid), :kind, :amount, NULL,"
+    " :reason)",
+)
+CROSS = Statement(
+    "credits.cross",
+    "SELECT f.feature, c.* FROM unnest(CAST(:features AS text[])) AS f (feature)"
+    " CROSS JOIN LATERAL cross_credits(CAST(:tenant_id AS uuid), f.feature) c",
+)
+FIND_LOT = Statement("credit_lots.find", select(CreditLot).where(CreditLot.id == bindparam("id")))
+
+# The lots as they were, in the order in which they are used. An entry has what its lot had after it.
+LIST_LOTS = Statement(
+    "credit_lots.list_at",
+    "SELECT * FROM (SELECT l.*, e.remaining AS rest, sum(e.remaining) OVER each AS balance,"
+    " row_number() OVER (each ORDER BY l.priority, coalesce(l.expires_at, 'infinity'),"
+    " l.created_at, l.id) AS place"
+    " FROM credit_lots l CROSS JOIN LATERAL (SELECT e.remaining FROM credit_entries e"
+    " WHERE e.tenant_id = l.tenant_id AND e.lot_id = l.id"
+    " AND e.at <= coalesce(CAST(:at AS timestamptz), statement_timestamp())"
+    " ORDER BY e.at DESC, e.number DESC LIMIT 1) e"
+    " WHERE l.tenant_id = CAST(:tenant_id AS uuid)"
+    " AND l.feature = coalesce(CAST(:feature AS text), l.feature)"
+    " AND l.starts_at <= coalesce(CAST(:at AS timestamptz), statement_timestamp())"
+    " AND coalesce(l.expires_at, 'infinity')"
+    " > coalesce(CAST(:at AS timestamptz), statement_timestamp()) AND e.remaining > 0"
+    " WINDOW each AS (PARTITION BY l.feature)) lots WHERE place <= :shown"
+    ' ORDER BY feature COLLATE "C", place',
+    prepare=False,
+)
+LIST_BALANCES = Statement(
+    "credit_balances.list",
+    "SELECT feature FROM credit_balances WHERE tenant_id = CAST(:tenant_id AS uuid)"
+    ' AND feature = coalesce(CAST(:feature AS text), feature) ORDER BY feature COLLATE "C"',
+)
+_entries = select(CreditEntry).where(
+    CreditEntry.tenant_id == bindparam("tenant_id"), CreditEntry.number < bindparam("below")
+)
+_newest = CreditEntry.number.desc()
+LIST_ENTRIES = Statement(
+    "credit_entries.list", _entries.order_by(_newest).limit(bindparam("limit"))
+)
+LIST_ENTRIES_OF = Statement(
+    "credit_entries.list_of",
+    _entries.where(CreditEntry.feature == bindparam("feature"))
+    .order_by(_newest)
+    .limit(bindparam("limit")),
+)
+LIST_DUE = Statement(
+    "credit_balances.list_due",
+    "SELECT tenant_id, feature FROM credit_balances WHERE due_at <= now()"
+    " ORDER BY due_at LIMIT :limit",
+)
+REFRESH_ONE = Statement(
+    "credits.refresh_one",
+    "SELECT * FROM refresh_credits(CAST(:tenant_id AS uuid), :feature)",
+)
+TAKE_EXPIRED = Statement(
+    "credit_lots.take_expired",
+    "WITH found AS MATERIALIZED (SELECT tenant_id, id, untold AS amount FROM credit_lots"
+    " WHERE untold > 0 LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED)"
+    " UPDATE credit_lots l SET untold = 0 FROM found"
+    " WHERE l.tenant_id = found.tenant_id AND l.id = found.id RETURNING l.*, found.amount",
+)
