@@ -155,6 +155,8 @@ def list_entries(
 
 def announce_low(tenant_id: UUID, features: Collection[str], *, actor: Actor) -> None:
     """Record the thresholds that balances have fallen to. The caller has locked the balances."""
+    if not features:
+        return
     for row in statements.CROSS.all(tenant_id=tenant_id, features=list(features)):
         limit_events.announce(
             row.percent,
@@ -184,15 +186,13 @@ def announce_expired(limit: int, *, actor: Actor) -> int:
     found = statements.TAKE_EXPIRED.all(limit=limit)
     with writes() as w:
         for row in found:
-            values = row._asdict()
-            expired = values.pop("amount")
-            change = Change({}, {"expired": expired})
-            _record("credits.expired", CreditLot(**values), expired, change, actor=actor, into=w)
+            change = Change({}, {"expired": row.amount})
+            _record("credits.expired", row, row.amount, change, actor=actor, into=w)
     return len(found)
 
 
 def _record(
-    action: str, lot: CreditLot, amount: int, change: Change, *, actor: Actor, **options: Any
+    action: str, lot: Any, amount: int, change: Change, *, actor: Actor, **options: Any
 ) -> None:
     audit.add_event(
         action,

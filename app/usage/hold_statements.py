@@ -10,20 +10,22 @@ from app.usage.models import HoldState, UsageHold
 
 HOLD = Statement(
     "usage_holds.hold",
-    "SELECT fault, is_allowed, most, policy, used, held, ends, (hold).* FROM hold_usage("
-    "CAST(:tenant_id AS uuid), :feature, CAST(:id AS uuid), :kind, :amount, :seconds,"
+    "SELECT fault, is_allowed, most, policy, used, held, ends, affords, (hold).*"
+    " FROM hold_usage(CAST(:tenant_id AS uuid), :feature, CAST(:id AS uuid), :kind, :amount, :seconds,"
     " CAST(:digest AS uuid), :reference)",
 )
 SETTLE = Statement(
     "usage_holds.settle",
-    "SELECT fault, crossed, overrun, most, policy, used, held, ends, (hold).* FROM settle_hold("
-    "CAST(:tenant_id AS uuid), CAST(:id AS uuid), :kind, :state, :total, :rest, :seconds)",
+    "SELECT fault, crossed, overrun, most, policy, used, held, ends, affords, (hold).*"
+    " FROM settle_hold(CAST(:tenant_id AS uuid), CAST(:id AS uuid), :kind, :state, :total, :rest, :seconds)",
 )
 EXTEND = Statement(
     "usage_holds.extend",
-    "UPDATE usage_holds SET expires_at = now() + :seconds * interval '1 second'"
+    "WITH extended AS (UPDATE usage_holds SET expires_at = now() + :seconds * interval '1 second'"
     " WHERE id = CAST(:id AS uuid) AND tenant_id = coalesce(CAST(:tenant_id AS uuid), tenant_id)"
-    " AND kind = 'hold' AND state = 'open' AND expires_at > now() RETURNING *",
+    " AND kind = 'hold' AND state = 'open' AND expires_at > now() RETURNING *),"
+    " credits AS (UPDATE credit_holds c SET expires_at = e.expires_at FROM extended e"
+    " WHERE c.tenant_id = e.tenant_id AND c.hold_id = e.id) SELECT * FROM extended",
 )
 
 # A hold has ended at `expires_at`, also before it is swept.

@@ -17,6 +17,7 @@ from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id
 from app.core.db.tenancy import current_scope
 from app.core.errors import Invalid, NotFound, value_error
+from app.credits.service import announce_low
 from app.usage.hold_errors import HoldEnded
 from app.usage.hold_statements import (
     DELETE_OLD_HOLDS,
@@ -50,7 +51,7 @@ def hold(
 
     An ``idempotency_key`` makes one hold in 24 hours, and finds it as it is now. Raises NotFound for
     an unknown tenant, TenantSuspended, LimitReached, and Invalid for an unknown feature, seats, a
-    lease of a soft limit, and a key that was used with another amount.
+    lease of a soft limit or of credits, and a key that was used with another amount.
     """
     request = Request(feature=feature, amount=amount, idempotency_key=idempotency_key)
     row = HOLD.first(
@@ -187,6 +188,7 @@ def _settle(
         reason = LESS if row.fault == "less" else FAULTS[row.fault][1]
         raise Invalid(value_error(["body", field], reason, total))
     announce_crossed(row, tenant_id=row.tenant_id, feature=row.feature, actor=actor)
+    announce_low(row.tenant_id, [row.credits] if row.credits else [], actor=actor)
     if row.overrun:
         limit_events.announce_overrun(
             row.overrun,

@@ -15,6 +15,7 @@ class Usage:
     """How much is used and held of a limit in one period.
 
     ``limit`` and ``policy`` are None for a period that is over, because plans change.
+    ``affords`` is what the credits suffice for that the use takes; None: it takes none.
     ``period_start`` and ``resets_at`` are None for a count that never starts anew.
     """
 
@@ -22,6 +23,7 @@ class Usage:
     limit: int | None
     used: int
     held: int = 0
+    affords: int | None = None
     policy: str | None
     period_start: datetime | None = None
     resets_at: datetime | None
@@ -31,8 +33,9 @@ class Usage:
     def remaining(self) -> int | None:
         """What is free of the limit; None: unlimited, or the period is over."""
         if self._is_open:
-            return None
-        return max(self.limit - self.used - self.held, 0)  # type: ignore[operator]
+            return self.affords
+        free = max(self.limit - self.used - self.held, 0)  # type: ignore[operator]
+        return free if self.affords is None else min(free, self.affords)
 
     @property
     def over_by(self) -> int:

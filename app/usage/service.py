@@ -21,6 +21,7 @@ from app.core.db import tenancy
 from app.core.db.pages import Page
 from app.core.db.queries import Change, update_where
 from app.core.errors import Entry, Invalid, Location, NotFound, error, value_error
+from app.credits.service import announce_low
 from app.memberships.seats import SEATS
 from app.usage import cursors
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
@@ -40,6 +41,7 @@ FAULTS = {
     "too_large": ("amount", "the count would be too large"),
     "at": ("at", "must be in the current period"),
     "reused": ("idempotency_key", "this key was used with another amount"),
+    "credits": ("feature", "limits that are or take credits have no leases"),
     "soft": ("feature", "only hard limits have leases"),
 }
 """The faults that the database function names: the field and what is wrong with it."""
@@ -82,6 +84,8 @@ def consume_all(tenant_id: UUID, requests: Sequence[Request], *, actor: Actor) -
     found = _decide(tenant_id, requests, is_counted=True)
     for row in found:
         announce_crossed(row, tenant_id=tenant_id, feature=row.feature, actor=actor)
+    balances = {row.credits for row in found if row.credits and row.is_allowed}
+    announce_low(tenant_id, balances, actor=actor)
     return [Decision(row.is_allowed, state_of(row, row.feature)) for row in found]
 
 
@@ -121,6 +125,7 @@ def state_of(row: Any, feature: str) -> Usage:
         limit=row.most,
         used=row.used,
         held=row.held,
+        affords=row.affords,
         policy=row.policy,
         resets_at=row.ends,
     )
@@ -162,13 +167,15 @@ def list_usage(
 def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Actor) -> Usage:
     """Set what is used in the current period.
 
-    Raises NotFound for an unknown tenant or limit, and Invalid for seats.
+    Raises NotFound for an unknown tenant or limit, and Invalid for seats and credits.
     """
     if feature == SEATS:
         raise Invalid(value_error(["path", "feature"], FAULTS["seats"][1], feature))
     row = LOCK.first(tenant_id=tenant_id, feature=feature)
     if row is None:
         raise NotFound.of("limit")
+    if row.credits == feature:
+        raise Invalid(value_error(["path", "feature"], "credits are granted and revoked", feature))
     if row.used != used:
         counter = {"tenant_id": tenant_id, "feature": feature, "period_start": row.starts}
         update_where(UsageCounter, counter, {"used": used})

@@ -42,7 +42,7 @@ LIST = Statement(
 
 LOCK = Statement(
     "usage.lock",
-    "SELECT l.feature, l.most, l.policy, u.used, u.held, u.starts, u.ends, true AS is_current"
+    "SELECT l.feature, l.most, l.policy, l.credits, u.used, u.held, u.starts, u.ends, true AS is_current"
     " FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
     " CROSS JOIN LATERAL lock_usage(CAST(:tenant_id AS uuid), l.feature, l.period) u",
 )

@@ -3,7 +3,7 @@
 -- The caller has refreshed the balance and knows that it has the amount.
 --
 -- held_until: when the hold expires that takes them; NULL to consume them.
--- Called by: consume_usage, settle_credits
+-- Called by: consume_usage, hold_usage, settle_credits
 CREATE OR REPLACE FUNCTION burn_credits(
     wanted_tenant_id uuid, wanted_feature text, amount bigint, wanted_hold_id uuid,
     held_until timestamptz

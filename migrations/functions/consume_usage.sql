@@ -2,19 +2,21 @@
 --
 -- Entries are taken in the order of their features, so that two calls do not wait for each other. A
 -- digest of an idempotency key that was counted within 24 hours is allowed and not counted again,
--- also if its moment is in the last period.
+-- also if its moment is in the last period. A use that takes credits is allowed if both have room.
+-- Balances of credits are locked before counters, those of several entries before all.
 --
 -- moments: an entry must be in the current period. digests: NULL without an idempotency key.
 -- is_counted: false only decides.
--- Returns a row for each entry, by `place`; no row for an unknown tenant. After a `fault` the caller
--- rolls back.
+-- Returns a row for each entry, by `place`. `affords` is what the `credits` suffice for. No row for an
+-- unknown tenant. After a `fault` the caller rolls back.
 -- Called by: app/usage/statements.py
 CREATE OR REPLACE FUNCTION consume_usage(
     wanted_tenant_id uuid, features text[], amounts bigint[], moments timestamptz[],
     digests uuid[], is_counted boolean
 ) RETURNS TABLE (
     place bigint, fault text, is_allowed boolean, feature text, most bigint, policy text,
-    used bigint, held bigint, ends timestamptz, crossed smallint[]
+    used bigint, held bigint, ends timestamptz, crossed smallint[],
+    credits text, affords bigint
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -24,10 +26,21 @@ DECLARE
     is_active boolean;
     is_new boolean;
     stored_amount bigint;
+    balance_most bigint;
+    balance_free bigint;
+    balance_ends timestamptz;
 BEGIN
     SELECT t.is_active INTO is_active FROM tenants t WHERE t.id = wanted_tenant_id;
     IF NOT FOUND THEN
         RETURN;
+    END IF;
+    IF is_counted AND cardinality(features) > 1 THEN
+        PERFORM refresh_credits(wanted_tenant_id, b.credits) FROM (
+            SELECT DISTINCT l.credits COLLATE "C" AS credits
+            FROM tenant_limits(wanted_tenant_id, NULL) l
+            WHERE l.feature = ANY (features) AND l.credits IS NOT NULL
+            ORDER BY 1
+        ) b;
     END IF;
     FOR entry IN
         SELECT * FROM unnest(features, amounts, moments, digests)
@@ -41,12 +54,25 @@ BEGIN
         fault := CASE
             WHEN NOT FOUND THEN 'unknown'
             WHEN is_counted AND feature = 'seats' THEN 'seats'
-            WHEN entry.amount < 0 AND granted.period <> 'none' THEN 'negative'
+            WHEN entry.amount < 0 AND (granted.period <> 'none' OR granted.credits = feature)
+                THEN 'negative'
             WHEN NOT is_active THEN 'suspended'
         END;
         IF fault IS NOT NULL THEN
             RETURN NEXT;
             CONTINUE;
+        END IF;
+        credits := granted.credits;
+        affords := NULL;
+        IF credits IS NOT NULL THEN
+            IF is_counted THEN
+                SELECT b.most, b.free, b.ends INTO balance_most, balance_free, balance_ends
+                    FROM refresh_credits(wanted_tenant_id, granted.credits) b;
+            ELSE
+                SELECT b.most, b.free, b.ends INTO balance_most, balance_free, balance_ends
+                    FROM tenant_credits(wanted_tenant_id, granted.credits) b;
+            END IF;
+            affords := balance_free / granted.rate;
         END IF;
         IF is_counted THEN
             SELECT * INTO counter FROM lock_usage(wanted_tenant_id, feature, granted.period);
@@ -58,8 +84,14 @@ BEGIN
         used := counter.used;
         held := counter.held;
         ends := counter.ends;
+        IF credits = feature AND affords IS NOT NULL THEN
+            most := balance_most;
+            used := balance_most - balance_free - held;
+            ends := balance_ends;
+        END IF;
         is_allowed := CASE
             WHEN entry.amount < 0 THEN used + entry.amount >= 0
+            WHEN entry.amount > affords THEN false
             ELSE policy = 'soft' OR most = -1 OR used + held + entry.amount <= most
         END;
         is_new := entry.digest IS NULL;
@@ -84,10 +116,18 @@ BEGIN
             WHEN used + entry.amount > 1000000000000000000 THEN 'too_large'
         END;
         IF is_counted AND is_allowed AND is_new AND fault IS NULL THEN
-            crossed := count_usage(
-                wanted_tenant_id, entry.feature, counter.starts, entry.amount, 0, used,
-                counter.announced, most, granted.warn_at
-            );
+            IF entry.amount > 0 AND affords IS NOT NULL THEN
+                PERFORM burn_credits(
+                    wanted_tenant_id, granted.credits, entry.amount * granted.rate, NULL, NULL
+                );
+                affords := affords - entry.amount;
+            END IF;
+            IF credits IS DISTINCT FROM feature OR affords IS NULL THEN
+                crossed := count_usage(
+                    wanted_tenant_id, entry.feature, counter.starts, entry.amount, 0, used,
+                    counter.announced, most, granted.warn_at
+                );
+            END IF;
             used := used + entry.amount;
         END IF;
         RETURN NEXT;

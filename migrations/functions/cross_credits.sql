@@ -3,7 +3,7 @@
 -- A threshold is told again after a grant that has lifted the balance above it, and at most once an
 -- hour. The caller has locked the balance.
 --
--- Returns for each threshold the `percent` of the last grant that is used.
+-- Returns for each threshold the `percent` of the last grant that is used then.
 -- Called by: app/credits/statements.py
 CREATE OR REPLACE FUNCTION cross_credits(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (percent integer, most bigint, used bigint, ends timestamptz)
@@ -28,7 +28,8 @@ BEGIN
                 trunc(balance.last_grant * (100 - p) / 100.0) AS rest
             FROM unnest(l.warn_at) p
             UNION
-            SELECT b, floor(100 - 100.0 * credits.free / balance.last_grant)::integer, b::bigint
+            SELECT CASE b WHEN '0' THEN '100%' ELSE b END,
+                floor(100 - 100.0 * b::bigint / balance.last_grant)::integer, b::bigint
             FROM json_array_elements_text(l.metering -> 'warn_below') b
         ) t
         WHERE l.credits = wanted_feature AND credits.free <= t.rest

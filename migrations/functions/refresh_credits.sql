@@ -6,7 +6,7 @@
 -- All work with a balance first locks it here, before any counter.
 --
 -- Returns what tenant_credits does.
--- Called by: app/credits/statements.py, consume_usage
+-- Called by: app/credits/statements.py, consume_usage, hold_usage, settle_hold
 CREATE OR REPLACE FUNCTION refresh_credits(
     wanted_tenant_id uuid, wanted_feature text,
     OUT most bigint, OUT free bigint, OUT starts timestamptz, OUT ends timestamptz
@@ -38,13 +38,13 @@ BEGIN
     UPDATE credit_balances b SET period_start = period.starts
         WHERE b.tenant_id = wanted_tenant_id AND b.feature = wanted_feature
             AND b.period_start IS DISTINCT FROM period.starts;
+    PERFORM settle_credits(wanted_tenant_id, wanted_feature, h.hold_id, 0)
+        FROM (
+            SELECT DISTINCT h.hold_id FROM credit_holds h
+            WHERE h.tenant_id = wanted_tenant_id AND h.feature = wanted_feature
+                AND h.expires_at <= now()
+        ) h;
     IF balance.due_at <= clock_timestamp() THEN
-        PERFORM settle_credits(wanted_tenant_id, wanted_feature, h.hold_id, 0)
-            FROM (
-                SELECT DISTINCT h.hold_id FROM credit_holds h
-                WHERE h.tenant_id = wanted_tenant_id AND h.feature = wanted_feature
-                    AND h.expires_at <= now()
-            ) h;
         PERFORM post_credits(wanted_tenant_id, l.id, 'expire', -l.remaining, NULL, NULL)
             FROM (
                 SELECT l.id, l.remaining FROM credit_lots l

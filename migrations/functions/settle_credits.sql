@@ -3,7 +3,7 @@
 -- The amount is taken from the lots of the hold, also if they have expired since, and what these do
 -- not have from the others. What goes back to an expired lot expires at once. The caller has refreshed
 -- the balance.
--- Called by: refresh_credits
+-- Called by: refresh_credits, settle_hold
 CREATE OR REPLACE FUNCTION settle_credits(
     wanted_tenant_id uuid, wanted_feature text, wanted_hold_id uuid, amount bigint
 ) RETURNS void LANGUAGE plpgsql AS $$

@@ -4,7 +4,8 @@
 -- counted if it fits into the limit now; else it is `over_by`, and the hold ends. An expired hold has
 -- nothing: for 24 hours, what fits is counted and the rest is `over_by`. The same total again changes
 -- nothing. A limit that the plan lacks now has nothing free. A lease of a suspended tenant ends.
--- Of more than a lease has, what fits is counted. A lease ends with its period.
+-- Of more than a lease has, what fits is counted. A lease ends with its period. Credits are taken from
+-- the lots that the hold has taken them from.
 --
 -- wanted_tenant_id: NULL for the platform.
 -- total: all that was used under the hold. rest: what a lease holds from now on, or what is free of
@@ -18,7 +19,7 @@ CREATE OR REPLACE FUNCTION settle_hold(
     rest bigint, seconds integer
 ) RETURNS TABLE (
     fault text, crossed smallint[], overrun bigint, most bigint, policy text, used bigint,
-    held bigint, ends timestamptz, hold usage_holds
+    held bigint, ends timestamptz, affords bigint, hold usage_holds
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
@@ -27,7 +28,9 @@ DECLARE
     unlimited boolean;
     added bigint;  -- what was used since the last report
     own bigint;  -- what the hold still has
+    paid bigint;  -- what the credits suffice for that the hold has
     counts bigint;
+    balance record;
     keeps bigint;
 BEGIN
     SELECT h.* INTO hold FROM usage_holds h
@@ -35,6 +38,12 @@ BEGIN
             AND (wanted_tenant_id IS NULL OR h.tenant_id = wanted_tenant_id);
     IF NOT FOUND THEN
         RETURN;
+    END IF;
+    IF hold.credits IS NOT NULL THEN
+        SELECT * INTO balance FROM refresh_credits(hold.tenant_id, hold.credits);
+        affords := balance.free / hold.rate;
+        SELECT coalesce(sum(h.amount), 0) / hold.rate INTO paid FROM credit_holds h
+            WHERE h.tenant_id = hold.tenant_id AND h.hold_id = wanted_id;
     END IF;
     SELECT c.used, c.held, c.announced, c.period_end INTO counter FROM usage_counters c
         WHERE c.tenant_id = hold.tenant_id AND c.feature = hold.feature
@@ -50,6 +59,11 @@ BEGIN
     policy := coalesce(granted.policy, 'hard');
     used := counter.used;
     ends := counter.period_end;
+    IF hold.credits = hold.feature AND affords IS NOT NULL THEN
+        most := balance.most;
+        used := balance.most - balance.free - held;
+        ends := balance.ends;
+    END IF;
     crossed := '{}';
     overrun := 0;
     added := total - hold.counted - hold.over_by;
@@ -68,9 +82,12 @@ BEGIN
     own := CASE WHEN hold.state = 'open' THEN hold.amount ELSE 0 END;
     held := held - own;
     counts := CASE
-        WHEN unlimited OR used + held + added <= most THEN added
-        WHEN hold.state = 'open' THEN least(added, own)
-        ELSE least(added, greatest(most - used - held, 0))
+        WHEN (unlimited OR used + held + added <= most) AND coalesce(added <= paid + affords, true)
+            THEN added
+        WHEN hold.state = 'open' THEN least(added, own, paid + affords)
+        ELSE least(
+            added, CASE WHEN NOT unlimited THEN greatest(most - used - held, 0) END, paid + affords
+        )
     END;
     IF hold.kind = 'lease' THEN
         counts := greatest(counts, least(added, most - used - held));
@@ -94,16 +111,21 @@ BEGIN
         hold.expires_at := now() + coalesce(seconds, hold.ttl_seconds) * interval '1 second';
     END IF;
     crossed := count_usage(
-        hold.tenant_id, hold.feature, hold.period_start, counts, own - keeps, used,
+        hold.tenant_id, hold.feature, hold.period_start,
+        CASE WHEN hold.credits = hold.feature THEN 0 ELSE counts END, own - keeps, used,
         counter.announced, most, coalesce(granted.warn_at, '{}')
     );
+    IF hold.credits IS NOT NULL THEN
+        PERFORM settle_credits(hold.tenant_id, hold.credits, wanted_id, counts * hold.rate);
+        affords := paid + affords - counts;
+    END IF;
     used := used + counts;
     held := held + keeps;
     UPDATE usage_holds h SET
         state = hold.state, expires_at = hold.expires_at, ended_at = hold.ended_at,
         is_late = hold.is_late, counted = hold.counted + counts, over_by = hold.over_by + overrun,
         amount = CASE WHEN h.kind = 'lease' THEN keeps ELSE h.amount END,
-        remaining = CASE WHEN most > -1 THEN greatest(most - used - held, 0) END
+        remaining = least(CASE WHEN most > -1 THEN greatest(most - used - held, 0) END, affords)
         WHERE h.tenant_id = hold.tenant_id AND h.id = wanted_id
         RETURNING h.* INTO hold;
     RETURN NEXT;

@@ -1,6 +1,7 @@
 -- List the limits of a tenant with what is used and held in their current periods.
 --
--- Holds that have expired hold nothing, also before they are swept.
+-- Holds that have expired hold nothing, also before they are swept. Of credits, `most` is what was
+-- granted, and what is neither used nor held is the balance.
 --
 -- wanted_feature: only this limit; NULL for all.
 -- Called by: app/usage/statements.py, app/tenants/includes.py, app/tenants/filters.py, app/usage/health.py, consume_usage, forecast_usage
@@ -10,17 +11,24 @@ RETURNS TABLE (
     starts timestamptz, ends timestamptz, used bigint, announced smallint,
     held bigint
 ) LANGUAGE sql STABLE AS $$
-    SELECT l.*, p.starts, p.ends,
+    SELECT l.feature, coalesce(b.most, l.most), l.period, l.policy, l.warn_at, p.starts,
+        CASE WHEN b.most IS NULL THEN p.ends ELSE b.ends END,
         CASE WHEN l.feature = 'seats' THEN count_seats(wanted_tenant_id)
+            WHEN b.free IS NOT NULL THEN b.most - b.free - h.held
             ELSE coalesce(c.used, 0) END,
-        coalesce(c.announced, 0::smallint),
-        CASE WHEN c.held > 0 THEN (
-            SELECT coalesce(sum(h.amount), 0)::bigint FROM usage_holds h
-            WHERE h.tenant_id = wanted_tenant_id AND h.feature = l.feature
-                AND h.period_start = p.starts AND h.state = 'open' AND h.expires_at > now()
-        ) ELSE 0 END
+        coalesce(c.announced, 0::smallint), h.held
     FROM tenant_limits(wanted_tenant_id, wanted_feature) l
     CROSS JOIN LATERAL usage_period(wanted_tenant_id, l.feature, l.period, now()) p
     LEFT JOIN usage_counters c ON c.tenant_id = wanted_tenant_id AND c.feature = l.feature
         AND c.period_start = p.starts
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN c.held > 0 THEN (
+            SELECT coalesce(sum(h.amount), 0)::bigint FROM usage_holds h
+            WHERE h.tenant_id = wanted_tenant_id AND h.feature = l.feature
+                AND h.period_start = p.starts AND h.state = 'open' AND h.expires_at > now()
+        ) ELSE 0 END AS held
+    ) h
+    CROSS JOIN LATERAL tenant_credits(
+        wanted_tenant_id, CASE WHEN l.credits = l.feature THEN l.feature END
+    ) b
 $$

@@ -8,13 +8,18 @@ from migrations.replaceable import install
 from migrations.security import APPEND_ONLY, isolate
 
 revision = "0037"
-down_revision = "0035"
+down_revision = "0036"
 branch_labels = None
 depends_on = None
 
 MOMENT = postgresql.TIMESTAMP(timezone=True)
 TABLES = ("credit_holds", "credit_entries", "credit_lots", "credit_balances")
-LIMITS = "tenant_limits(uuid, text)"
+REPLACED = (
+    "tenant_limits(uuid, text)",
+    "consume_usage(uuid, text[], bigint[], timestamptz[], uuid[], boolean)",
+    "hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)",
+    "settle_hold(uuid, uuid, text, text, bigint, bigint, integer)",
+)
 
 
 def upgrade():
@@ -122,9 +127,12 @@ def upgrade():
     )
     for table in reversed(TABLES):
         isolate(table, *([APPEND_ONLY] if table == "credit_entries" else []))
-    op.execute(f"DROP FUNCTION {LIMITS}")  # a replaced function keeps its columns
+    op.execute("ALTER TABLE usage_holds ADD COLUMN credits text, ADD COLUMN rate bigint")
+    for signature in REPLACED:
+        op.execute(f"DROP FUNCTION {signature}")  # a replaced function keeps its columns
     install(revision, "tenant_limits", "tenant_credits", "post_credits", "grant_credits")
     install(revision, "burn_credits", "settle_credits", "refresh_credits", "cross_credits")
+    install(revision, "tenant_usage", "consume_usage", "hold_usage", "settle_hold")
 
 
 def downgrade():
@@ -136,9 +144,11 @@ def downgrade():
         "grant_credits(uuid, text, bigint, text, integer, timestamptz, timestamptz, timestamptz, text)",
         "post_credits(uuid, uuid, text, bigint, uuid, text)",
         "tenant_credits(uuid, text)",
-        LIMITS,
+        *REPLACED,
     ):
         op.execute(f"DROP FUNCTION {signature}")
     install("0035", "tenant_limits")
+    op.execute("ALTER TABLE usage_holds DROP COLUMN credits, DROP COLUMN rate")
+    install("0036", "tenant_usage", "consume_usage", "hold_usage", "settle_hold")
     for table in TABLES:
         op.drop_table(table)

@@ -1,0 +1,491 @@
+"""Credits that are consumed and held, also for the use of other limits."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
+from app.credits import service
+from app.credits.jobs import refresh_credits
+from app.credits.models import CreditBalance, CreditEntry, CreditHold, CreditLot
+from app.usage.models import UsageCounter
+from tests import database
+from tests.concurrency import at_once
+from tests.database import platform_transaction
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_override,
+    create_tenant,
+    credits_flag,
+    limit_flag,
+    platform_token,
+)
+from tests.usage.days import pass_days
+
+CONSUME = "/v1/usage/consume"
+HOLDS = "/v1/usage/holds"
+
+
+def burning(key, most, rate, *, policy="hard"):
+    flag = limit_flag(key, most, period="month", policy=policy)
+    flag["metering"]["burns"] = {"credits": "tokens", "rate": rate}
+    return flag
+
+
+@pytest.fixture
+def preset(app):
+    return create_limits(
+        "free",
+        credits_flag("tokens", 0),
+        credits_flag("monthly", 100, period="month"),
+        credits_flag("kept", 100, period="month", rollover="all"),
+        credits_flag("capped", 100, period="month", rollover="cap", rollover_cap=30),
+        credits_flag("open", -1),
+        burning("images", -1, 10),
+        burning("pages", 5, 3),
+        burning("soft", 1, 50, policy="soft"),
+    )
+
+
+@pytest.fixture
+def tenant(preset):
+    return create_tenant()
+
+
+@pytest.fixture
+def key(tenant):
+    return create_api_key(tenant, ["usage:write", "usage:read"])
+
+
+@pytest.fixture
+def consume(api, key):
+    return lambda feature="tokens", amount=1, **more: api.post(
+        CONSUME, token=key, json={"feature": feature, "amount": amount, **more}
+    )
+
+
+@pytest.fixture
+def check(api, key):
+    return lambda feature="tokens", amount=1: api.post(
+        "/v1/usage/check", token=key, json={"feature": feature, "amount": amount}
+    ).json["data"]
+
+
+@pytest.fixture
+def hold(api, key):
+    return lambda feature="tokens", amount=1, **more: api.post(
+        HOLDS, token=key, json={"feature": feature, "amount": amount, **more}
+    )
+
+
+@pytest.fixture
+def settle(api, key):
+    return lambda held, amount: api.post(
+        f"{HOLDS}/{held.json['data']['id']}/settle", token=key, json={"amount": amount}
+    )
+
+
+@pytest.fixture
+def grant(tenant):
+    """Grant tokens, and return the id of the lot."""
+
+    def make(amount, feature="tokens", *, priority=100, expires_in=None, starts_in=None):
+        now = utcnow()
+        moments = {
+            name: now + timedelta(seconds=seconds)
+            for name, seconds in (("expires_at", expires_in), ("starts_at", starts_in))
+            if seconds is not None
+        }
+        with platform_transaction():
+            return service.grant(
+                tenant.id,
+                feature,
+                amount,
+                source="purchase",
+                priority=priority,
+                actor=SYSTEM_CLI,
+                **moments,
+            ).id
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def ledger(request):
+    """After each test the ledger, the lots and the balances agree."""
+    yield
+    assert_balanced()
+
+
+def assert_balanced():
+    for entry in database.query(
+        "SELECT b.feature, b.balance, coalesce(sum(l.remaining), 0) AS lots,"
+        " (SELECT coalesce(sum(e.amount), 0) FROM credit_entries e"
+        " WHERE e.tenant_id = b.tenant_id AND e.feature = b.feature) AS entries,"
+        " (SELECT e.balance FROM credit_entries e WHERE e.tenant_id = b.tenant_id"
+        " AND e.feature = b.feature ORDER BY e.number DESC LIMIT 1) AS last"
+        " FROM credit_balances b LEFT JOIN credit_lots l USING (tenant_id, feature)"
+        " GROUP BY b.tenant_id, b.feature, b.balance"
+    ):
+        assert entry.balance == entry.lots == entry.entries == (entry.last or 0)
+    for lot in database.query(
+        "SELECT l.granted, l.remaining, l.spent, (SELECT coalesce(sum(h.amount), 0)"
+        " FROM credit_holds h WHERE h.lot_id = l.id) AS held, (SELECT -coalesce(sum(e.amount), 0)"
+        " FROM credit_entries e WHERE e.lot_id = l.id AND e.kind IN ('expire', 'revoke')) AS lost"
+        " FROM credit_lots l"
+    ):
+        assert lot.granted == lot.remaining + lot.spent + lot.held + lot.lost
+
+
+def rest(*lots):
+    """What is left of the lots."""
+    return [database.row(CreditLot, id=lot).remaining for lot in lots]
+
+
+def entries(feature="tokens"):
+    return [(row.kind, row.amount) for row in database.rows(CreditEntry, feature=feature)]
+
+
+def expire(lot):
+    database.execute("UPDATE credit_lots SET expires_at = now() WHERE id = :lot", lot=lot)
+    database.execute("UPDATE credit_balances SET due_at = now()")
+
+
+def expire_holds():
+    database.execute("UPDATE usage_holds SET expires_at = now()")
+    database.execute("UPDATE credit_holds SET expires_at = now()")
+
+
+def events(action):
+    return [row.after["percent"] for row in database.rows(AuditEvent, action=action)]
+
+
+class TestConsume:
+    def test_takes_the_lot_with_the_lowest_priority_then_the_earliest_end(self, consume, grant):
+        late, soon = grant(10, expires_in=200), grant(10, expires_in=100)
+        never, first = grant(10), grant(10, priority=1)
+        later = grant(10, priority=0, starts_in=100)
+
+        found = []
+        for _ in range(4):
+            assert consume(amount=8).status_code == 200
+            found.append(rest(first, soon, late, never, later))
+
+        assert found == [
+            [2, 10, 10, 10, 10],
+            [0, 4, 10, 10, 10],
+            [0, 0, 6, 10, 10],
+            [0, 0, 0, 8, 10],
+        ]
+
+    def test_answers_the_state_of_the_balance(self, consume, check, grant):
+        grant(10)
+
+        answer, refused = consume(amount=4).json["data"], consume(amount=7)
+
+        assert answer == {
+            "allowed": True,
+            "feature": "tokens",
+            "limit": 10,
+            "used": 4,
+            "remaining": 6,
+            "resets_at": None,
+            "policy": "hard",
+        }
+        assert (refused.status_code, refused.json["code"]) == (409, "limit_reached")
+        assert refused.json["data"] == {**answer, "allowed": False} == check(amount=7)
+        assert entries() == [("grant", 10), ("consume", -4)]
+
+    def test_counts_a_key_once(self, consume, grant):
+        grant(5)
+
+        answers = [consume(amount=5, idempotency_key="a").status_code for _ in range(2)]
+
+        assert (answers, entries()) == ([200, 200], [("grant", 5), ("consume", -5)])
+
+    def test_cannot_give_back(self, consume, grant):
+        grant(5)
+
+        assert consume(amount=-1).status_code == 422
+
+    def test_never_takes_from_a_lot_that_has_expired(self, consume, check, grant):
+        expire(grant(10, expires_in=100))
+        grant(3)
+
+        assert check(amount=4)["remaining"] == 3
+        assert consume(amount=4).status_code == 409
+        assert consume(amount=3).status_code == 200
+
+    def test_of_an_unlimited_balance_is_counted(self, consume):
+        answer = consume("open", 10**15).json["data"]
+
+        assert (answer["limit"], answer["used"], answer["remaining"]) == (-1, 10**15, None)
+        assert database.rows(CreditLot) == []
+
+    def test_is_listed_and_cannot_be_corrected(self, api, consume, grant, key, tenant):
+        grant(10)
+        consume(amount=4)
+
+        page = api.get("/v1/usage", token=key, query_string={"feature": "tokens"}).json["data"]
+        answer = api.put(
+            "/v1/usage/tokens",
+            token=platform_token(),
+            query_string={"tenant_id": str(tenant.id)},
+            json={"used": 1, "reason": "x"},
+        )
+
+        assert [(row["limit"], row["used"], row["remaining"]) for row in page] == [(10, 4, 6)]
+        assert answer.status_code == 422
+
+    def test_by_many_threads_takes_exactly_the_balance(self, consume, grant):
+        grant(50)
+        grant(50, expires_in=1000)
+
+        def take():
+            return [consume(amount=3).status_code for _ in range(5)]
+
+        answers = Counter(code for codes in at_once([take] * 8) for code in codes)
+
+        assert answers == {200: 33, 409: 7}
+        assert database.row(CreditBalance, feature="tokens").balance == 1
+
+
+class TestPlan:
+    def test_grants_once_in_a_period(self, consume):
+        assert consume("monthly", 100).status_code == 200
+        refused = consume("monthly", 1)
+
+        assert refused.json["data"]["limit"] == 100
+        assert refused.json["data"]["resets_at"] is not None
+        assert entries("monthly") == [("grant", 100), ("consume", -100)]
+
+    def test_can_be_checked_before_anything_was_granted(self, check):
+        assert check("monthly", 100)["allowed"] is True
+        assert database.rows(CreditLot) == []
+
+    def test_adds_the_difference_of_a_higher_value_and_takes_nothing(
+        self, consume, check, preset, tenant
+    ):
+        consume("monthly", 60)
+        override = create_override(tenant, preset, "monthly", 150)
+        assert check("monthly", 90)["allowed"] is True
+
+        higher = consume("monthly", 0).json["data"]
+        database.execute(
+            "UPDATE feature_overrides SET flag_value = '10' WHERE id = :id", id=override.id
+        )
+        lower = consume("monthly", 0).json["data"]
+
+        assert (higher["limit"], higher["remaining"]) == (150, 90)
+        assert (lower["limit"], lower["remaining"]) == (150, 90)
+
+    @pytest.mark.parametrize(("feature", "left"), [("monthly", 0), ("kept", 60), ("capped", 30)])
+    def test_keeps_of_the_last_period_what_the_rollover_says(self, consume, check, feature, left):
+        consume(feature, 40)
+        turn()
+
+        assert check(feature)["remaining"] == 100 + left
+        assert consume(feature, 0).json["data"]["remaining"] == 100 + left
+        expired = [amount for kind, amount in entries(feature) if kind == "expire"]
+        assert expired == ([left - 60] if left < 60 else [])
+
+    def test_is_refreshed_by_a_job(self, app, consume):
+        consume("monthly", 40)
+        consume("capped", 40)
+        turn()
+        database.execute("UPDATE credit_balances SET due_at = now()")
+
+        run_job(app)
+
+        assert [row.balance for row in database.rows(CreditBalance)] == [130, 100]
+        expired = database.rows(AuditEvent, action="credits.expired")
+        assert sorted(row.after["expired"] for row in expired) == [30, 60]
+        run_job(app)
+        assert len(database.rows(AuditEvent, action="credits.expired")) == 2
+
+
+def run_job(app):
+    with app.app_context():
+        refresh_credits()
+
+
+def turn():
+    """Move the period, and the lots of the plan, into the past."""
+    pass_days(40)
+    database.execute(
+        "UPDATE credit_lots SET period_start = period_start - interval '40 days', expires_at ="
+        " expires_at - interval '40 days', starts_at = starts_at - interval '40 days'"
+    )
+    database.execute("UPDATE credit_balances SET due_at = now()")
+
+
+class TestBurns:
+    def test_takes_the_rate_for_each_unit(self, consume, check, grant):
+        grant(100)
+
+        answer = consume("images", 4).json["data"]
+
+        assert (answer["limit"], answer["used"], answer["remaining"]) == (-1, 4, 6)
+        assert check("images", 7)["allowed"] is False
+        assert entries() == [("grant", 100), ("consume", -40)]
+        assert database.row(UsageCounter, feature="tokens").used == 40
+
+    def test_takes_both_or_none(self, consume, grant):
+        grant(16)
+
+        few, limited = consume("images", 2), consume("pages", 6)
+        taken, more = consume("pages", 5), consume("pages", 0)
+
+        assert (few.status_code, few.json["data"]["remaining"]) == (409, 1)
+        assert (limited.status_code, limited.json["data"]["remaining"]) == (409, 5)
+        assert (taken.status_code, taken.json["data"]["remaining"]) == (200, 0)
+        assert (more.status_code, entries()) == (200, [("grant", 16), ("consume", -15)])
+
+    def test_is_refused_without_credits_also_of_a_soft_limit(self, consume, grant):
+        grant(100)
+
+        assert [consume("soft").status_code for _ in range(3)] == [200, 200, 409]
+
+    def test_of_several_entries_in_any_order_does_not_stop_others(self, api, consume, grant, key):
+        grant(10**6)
+        orders = [("images", "pages"), ("tokens", "images"), ("monthly", "tokens"), ("pages",)]
+
+        def take(features):
+            entries = [{"feature": feature, "amount": 0} for feature in features]
+            return [
+                api.post(CONSUME, token=key, json={"entries": entries}).status_code
+                for _ in range(10)
+            ]
+
+        answers = at_once([lambda one=one: take(one) for one in orders * 2])
+
+        assert {code for codes in answers for code in codes} == {200}
+
+
+class TestHolds:
+    def test_takes_credits_and_returns_what_was_not_used(self, hold, settle, check, grant):
+        lot = grant(10)
+
+        held = hold(amount=6)
+
+        assert (held.status_code, held.json["data"]["remaining"]) == (201, 4)
+        assert (check()["used"], check()["remaining"], rest(lot)) == (0, 4, [4])
+        assert hold(amount=5).status_code == 409
+        answer = settle(held, 2)
+        assert (answer.status_code, answer.json["data"]["remaining"]) == (200, 8)
+        assert settle(held, 2).json == answer.json
+        assert check()["used"] == 2
+        assert entries() == [("grant", 10), ("hold", -6), ("release", 6), ("consume", -2)]
+        assert database.rows(CreditHold) == []
+
+    def test_counts_more_if_the_balance_has_it(self, hold, settle, grant):
+        grant(10)
+        first, second = hold(amount=4), hold(amount=4)
+
+        enough, more = settle(first, 6), settle(second, 5)
+
+        assert (enough.status_code, enough.json["data"]["counted"]) == (200, 6)
+        assert (more.status_code, more.json["data"]["over_by"]) == (409, 1)
+        assert database.row(CreditBalance, feature="tokens").balance == 0
+
+    def test_holds_nothing_after_its_end_before_any_job(self, hold, consume, settle, check, grant):
+        grant(10)
+        held = hold(amount=8)
+        expire_holds()
+
+        assert check(amount=10)["allowed"] is True
+        assert consume(amount=7).status_code == 200
+        late = settle(held, 5).json["data"]
+        assert (late["is_late"], late["counted"], late["over_by"]) == (True, 3, 2)
+
+    def test_is_paid_from_its_lots_also_if_they_have_expired_since(self, hold, settle, grant):
+        lot, other = grant(10, expires_in=100), grant(10)
+        held = hold(amount=10)
+        expire(lot)
+
+        answer = settle(held, 7)
+
+        assert (answer.status_code, rest(lot, other)) == (200, [0, 10])
+        assert entries()[-3:] == [("release", 10), ("consume", -7), ("expire", -3)]
+
+    def test_expires_later_after_an_extension(self, api, hold, consume, grant, key):
+        grant(10)
+        held = hold(amount=8).json["data"]["id"]
+
+        api.post(f"{HOLDS}/{held}/extend", token=key, json={"ttl_seconds": 5000})
+
+        left = database.query("SELECT expires_at - now() > interval '1 hour' FROM credit_holds")
+        assert left[0][0] is True
+        api.delete(f"{HOLDS}/{held}", token=key)
+        assert consume(amount=10).status_code == 200
+
+    def test_takes_credits_for_another_limit(self, hold, settle, consume, grant):
+        grant(100)
+        held = hold("images", 5)
+
+        assert held.json["data"]["remaining"] == 5
+        assert consume("images", 6).status_code == 409
+        more = settle(held, 11)
+        assert (more.status_code, more.json["data"]["over_by"]) == (409, 6)
+        assert entries()[1:] == [("hold", -50), ("release", 50), ("consume", -50)]
+
+    def test_late_is_paid_with_what_is_left(self, hold, settle, consume, grant):
+        grant(100)
+        held = hold("images", 5)
+        expire_holds()
+        consume(amount=75)
+
+        late = settle(held, 5).json["data"]
+
+        assert (late["is_late"], late["counted"], late["over_by"]) == (True, 2, 3)
+        assert database.row(CreditBalance, feature="tokens").balance == 5
+
+    @pytest.mark.parametrize("feature", ["tokens", "images"])
+    def test_cannot_be_a_lease(self, api, key, grant, feature):
+        grant(100)
+
+        answer = api.post(
+            "/v1/usage/leases", token=key, json={"feature": feature, "amount": 1, "ttl_seconds": 60}
+        )
+
+        assert answer.status_code == 422
+        assert answer.json["detail"][0]["loc"] == ["body", "feature"]
+
+
+class TestAlerts:
+    @pytest.fixture(autouse=True)
+    def preset(self, app):
+        return create_limits("free", credits_flag("tokens", 0, warn_below=[50]))
+
+    def test_are_told_once_until_a_grant(self, consume, grant):
+        grant(200)
+        for amount in (100, 50, 5, 5, 0, 10, 10, 20):
+            assert consume(amount=amount).status_code == 200
+
+        assert events("limit.warning") == [75, 80]
+        assert events("limit.reached") == [100]
+
+    def test_of_a_kind_are_told_once_in_an_hour(self, consume, grant):
+        for _ in range(2):
+            grant(200)
+            consume(amount=200)
+        assert events("limit.reached") == [100]
+
+        database.execute(
+            "UPDATE credit_balances SET told = jsonb_build_object('100%', now() - interval '2 hours')"
+        )
+        grant(200)
+        consume(amount=200)
+
+        assert events("limit.reached") == [100, 100]
+
+    def test_are_also_told_when_credits_expire(self, app, consume, grant):
+        expire(grant(200, expires_in=100))
+
+        run_job(app)
+
+        assert events("limit.reached") == [100]
