@@ -5,7 +5,7 @@
 --
 -- period: the kind of period, as usage_period knows it.
 -- Returns the period, what is used and held in it, and the highest threshold that was recorded.
--- Called by: app/usage/statements.py, consume_usage, hold_usage
+-- Called by: app/usage/statements.py, consume_usage, hold_usage, refresh_credits
 CREATE OR REPLACE FUNCTION lock_usage(
     wanted_tenant_id uuid, wanted_feature text, period text,
     OUT starts timestamptz, OUT ends timestamptz, OUT used bigint, OUT announced smallint,

@@ -6,7 +6,7 @@
 -- subscription, and while a plan is assigned, the day counts on which the tenant was created.
 --
 -- period: `none`, `day`, `month` or `billing_cycle`.
--- Called by: lock_usage, tenant_usage
+-- Called by: lock_usage, tenant_credits, tenant_usage
 CREATE OR REPLACE FUNCTION usage_period(
     wanted_tenant_id uuid, wanted_feature text, period text, moment timestamptz,
     OUT starts timestamptz, OUT ends timestamptz

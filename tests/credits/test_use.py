@@ -14,6 +14,7 @@ from app.credits.models import CreditBalance, CreditEntry, CreditHold, CreditLot
 from app.usage.models import UsageCounter
 from tests import database
 from tests.concurrency import at_once
+from tests.credits.ledger import assert_balanced, expire_holds, expire_lot, turn
 from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
@@ -24,7 +25,6 @@ from tests.factories import (
     limit_flag,
     platform_token,
 )
-from tests.usage.days import pass_days
 
 CONSUME = "/v1/usage/consume"
 HOLDS = "/v1/usage/holds"
@@ -121,26 +121,6 @@ def ledger(request):
     assert_balanced()
 
 
-def assert_balanced():
-    for entry in database.query(
-        "SELECT b.feature, b.balance, coalesce(sum(l.remaining), 0) AS lots,"
-        " (SELECT coalesce(sum(e.amount), 0) FROM credit_entries e"
-        " WHERE e.tenant_id = b.tenant_id AND e.feature = b.feature) AS entries,"
-        " (SELECT e.balance FROM credit_entries e WHERE e.tenant_id = b.tenant_id"
-        " AND e.feature = b.feature ORDER BY e.number DESC LIMIT 1) AS last"
-        " FROM credit_balances b LEFT JOIN credit_lots l USING (tenant_id, feature)"
-        " GROUP BY b.tenant_id, b.feature, b.balance"
-    ):
-        assert entry.balance == entry.lots == entry.entries == (entry.last or 0)
-    for lot in database.query(
-        "SELECT l.granted, l.remaining, l.spent, (SELECT coalesce(sum(h.amount), 0)"
-        " FROM credit_holds h WHERE h.lot_id = l.id) AS held, (SELECT -coalesce(sum(e.amount), 0)"
-        " FROM credit_entries e WHERE e.lot_id = l.id AND e.kind IN ('expire', 'revoke')) AS lost"
-        " FROM credit_lots l"
-    ):
-        assert lot.granted == lot.remaining + lot.spent + lot.held + lot.lost
-
-
 def rest(*lots):
     """What is left of the lots."""
     return [database.row(CreditLot, id=lot).remaining for lot in lots]
@@ -148,16 +128,6 @@ def rest(*lots):
 
 def entries(feature="tokens"):
     return [(row.kind, row.amount) for row in database.rows(CreditEntry, feature=feature)]
-
-
-def expire(lot):
-    database.execute("UPDATE credit_lots SET expires_at = now() WHERE id = :lot", lot=lot)
-    database.execute("UPDATE credit_balances SET due_at = now()")
-
-
-def expire_holds():
-    database.execute("UPDATE usage_holds SET expires_at = now()")
-    database.execute("UPDATE credit_holds SET expires_at = now()")
 
 
 def events(action):
@@ -213,7 +183,7 @@ class TestConsume:
         assert consume(amount=-1).status_code == 422
 
     def test_never_takes_from_a_lot_that_has_expired(self, consume, check, grant):
-        expire(grant(10, expires_in=100))
+        expire_lot(grant(10, expires_in=100))
         grant(3)
 
         assert check(amount=4)["remaining"] == 3
@@ -313,16 +283,6 @@ def run_job(app):
         refresh_credits()
 
 
-def turn():
-    """Move the period, and the lots of the plan, into the past."""
-    pass_days(40)
-    database.execute(
-        "UPDATE credit_lots SET period_start = period_start - interval '40 days', expires_at ="
-        " expires_at - interval '40 days', starts_at = starts_at - interval '40 days'"
-    )
-    database.execute("UPDATE credit_balances SET due_at = now()")
-
-
 class TestBurns:
     def test_takes_the_rate_for_each_unit(self, consume, check, grant):
         grant(100)
@@ -405,7 +365,7 @@ class TestHolds:
     def test_is_paid_from_its_lots_also_if_they_have_expired_since(self, hold, settle, grant):
         lot, other = grant(10, expires_in=100), grant(10)
         held = hold(amount=10)
-        expire(lot)
+        expire_lot(lot)
 
         answer = settle(held, 7)
 
@@ -483,8 +443,8 @@ class TestAlerts:
 
         assert events("limit.reached") == [100, 100]
 
-    def test_are_also_told_when_credits_expire(self, app, consume, grant):
-        expire(grant(200, expires_in=100))
+    def test_are_also_told_when_credits_expire_lot(self, app, consume, grant):
+        expire_lot(grant(200, expires_in=100))
 
         run_job(app)
 
