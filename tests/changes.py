@@ -4,6 +4,7 @@ The operations come from the OpenAPI document. :data:`VALUES` has values for an 
 example in the document changes nothing.
 """
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -26,13 +27,15 @@ from app.inbox.models import Status, WebhookEvent
 from app.plans.models import PlanPrice
 from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
-from tests.database import platform_transaction, row
+from tests.database import execute, platform_transaction, row
 from tests.document import Operation, find_row, operations
 from tests.factories import (
     create_hold,
     create_preset,
     create_tenant,
     create_webhook_endpoint,
+    create_lot,
+    credits_flag,
     save,
 )
 from tests.imports.files import MEDIA_TYPE, as_file, tenant_line
@@ -127,6 +130,10 @@ def make_world(app: Flask) -> dict[str, Any]:
     )
     create_webhook_endpoint(tenant_id)
     create_hold(tenant_id)
+    execute(
+        "UPDATE plan_presets SET flags = (flags::jsonb || CAST(:flag AS jsonb))::json",
+        flag=json.dumps(credits_flag("ai-credits", 0)),
+    )
     save(Import, created_by_user_id="cli:root")
     save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
     customer = {"provider": "stripe", "customer_id": "stripe", "is_manual": True}
@@ -211,6 +218,17 @@ VALUES = {
         "json": {"billing_city": "Renamed"}
     },
     "POST /v1/billing/plans": lambda api, world: {"json": {"name": "enterprise"}},
+    "POST /v1/credits/grants": lambda api, world: {
+        "json": {
+            "feature": "ai-credits",
+            "amount": 5,
+            "source": "promotion",
+            "tenant_id": world["tenant_id"],
+        }
+    },
+    "POST /v1/credits/grants/{lot_id}/revoke": lambda api, world: {
+        "row_id": str(create_lot(UUID(world["tenant_id"])).id)
+    },
     "PUT /v1/usage/{feature}": lambda api, world: {"row_id": "api-calls"},
     "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"display_name": "Renamed"}},
     "POST /v1/billing/flags/overrides": lambda api, world: {

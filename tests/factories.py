@@ -20,6 +20,8 @@ from app.auth.permissions import Role
 from app.cli.tokens import HOUR, issue_token
 from app.core.actors import SYSTEM_CLI
 from app.core.db.writes import insert_row
+from app.credits import service as credits
+from app.credits.models import CreditLot
 from app.flags.models import FeatureOverride
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
@@ -207,6 +209,14 @@ def credits_flag(
 def create_limits(name: str = "free", *limits: dict[str, Any]) -> PlanPreset:
     """A preset with these limits; by default one limit, ``calls``."""
     return save(PlanPreset, name=name, flags=list(limits or [limit_flag()]))
+
+
+def create_lot(tenant_id: UUID, feature: str = "ai-credits", amount: int = 1000) -> CreditLot:
+    """Credits that were purchased; the tenant's plan has such a limit."""
+    with platform_transaction():
+        return credits.grant(
+            tenant_id, feature, amount, source="purchase", priority=100, actor=SYSTEM_CLI
+        )
 
 
 def create_override(

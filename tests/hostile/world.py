@@ -123,7 +123,11 @@ class World:
 def create_world(app: Flask, document: Document) -> World:
     """Make it; each call makes another tenant with rows of its own."""
     tenant = factories.create_tenant(plan_name=f"plan-{next(_numbers)}")
-    flags = [factories.preset_flag(FLAG, False), factories.limit_flag(LIMIT, period="day")]
+    flags = [
+        factories.preset_flag(FLAG, False),
+        factories.limit_flag(LIMIT, period="day"),
+        factories.credits_flag("ai-credits", 0),
+    ]
     preset = factories.save(PlanPreset, name=tenant.plan_name, flags=flags)
     factories.create_api_key(tenant)  # the first one listed, which may be revoked
     credentials = {role.value: factories.create_member(tenant, role)[2] for role in Role}
@@ -147,6 +151,7 @@ def create_world(app: Flask, document: Document) -> World:
         "hold_id": factories.create_hold(tenant.id),
         "lease_id": factories.create_hold(tenant.id, kind="lease"),
         "import_id": factories.save(Import, created_by_user_id="cli:root"),
+        "lot_id": factories.create_lot(tenant.id),
     }
     _create_suppression()
     price = {"provider": "stripe", "price_id": f"price-{next(_numbers)}"}

@@ -58,9 +58,14 @@ IMPERSONAL = {
         "idp_org_id mailing_address_line_1 mailing_address_line_2 mailing_city mailing_country"
         " mailing_state mailing_zipcode meta_data name plan_name slug suspension_reason"
     ),
+    "credit_balances": "feature told",
+    "credit_entries": "feature kind reason",
+    "credit_holds": "feature",
+    "credit_lots": "feature reference source",
     "usage_counters": "feature",
     "usage_holds": "feature kind reference state",
     "usage_days": "day feature",
+    "usage_holds": "credits feature kind reference state",
     "users": "idp_org_id",
     "webhook_deliveries": "body error status type",
     "webhook_endpoint_states": "headers old_secret secret",

@@ -82,7 +82,8 @@ class TestCoverage:
         tables = set(db.metadata.tables) - NOBODYS
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
-            "api_keys", "billing_customers", "custom_fields", "custom_field_indexes",
+            "api_keys", "billing_customers", "credit_balances", "credit_entries", "credit_holds",
+            "credit_lots", "custom_fields", "custom_field_indexes",
             "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "tenant_deletions", "tenant_notes", "usage_counters", "usage_days", "usage_holds",

@@ -120,6 +120,16 @@ SELECT tenant_id, id, created_at, created_at, created_at, created_at, id, 1, 1, 
     'limit-1', 'hold', 'settled' FROM users;
 INSERT INTO usage_days (tenant_id, feature, period_start, day, used, added)
 SELECT tenant_id, feature, period_start, period_start::date, 1, 1 FROM usage_counters;
+INSERT INTO credit_balances (tenant_id, feature, balance, due_at, told)
+SELECT tenant_id, 'credits-' || row_number() OVER (PARTITION BY tenant_id), 1,
+    now() + random() * interval '1 year', '{}' FROM users;
+INSERT INTO credit_lots (tenant_id, id, created_at, starts_at, feature, granted, remaining, spent,
+    untold, priority, source)
+SELECT tenant_id, id, created_at, created_at, 'credits-1', 1, 1, 0, 0, 100, 'purchase' FROM users;
+INSERT INTO credit_entries (tenant_id, at, lot_id, amount, remaining, balance, feature, kind)
+SELECT tenant_id, created_at, id, 1, 1, 1, 'credits-1', 'grant' FROM users;
+INSERT INTO credit_holds (tenant_id, hold_id, lot_id, feature, amount, expires_at)
+SELECT tenant_id, id, id, 'credits-1', 1, created_at + interval '1 year' FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
 INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,
