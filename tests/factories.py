@@ -19,9 +19,9 @@ from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import Role
 from app.cli.tokens import HOUR, issue_token
 from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
 from app.core.db.writes import insert_row
-from app.credits import service as credits
-from app.credits.models import CreditLot
+from app.credits.models import CreditBalance, CreditLot
 from app.flags.models import FeatureOverride
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
@@ -211,12 +211,14 @@ def create_limits(name: str = "free", *limits: dict[str, Any]) -> PlanPreset:
     return save(PlanPreset, name=name, flags=list(limits or [limit_flag()]))
 
 
-def create_lot(tenant_id: UUID, feature: str = "ai-credits", amount: int = 1000) -> CreditLot:
-    """Credits that were purchased; the tenant's plan has such a limit."""
-    with platform_transaction():
-        return credits.grant(
-            tenant_id, feature, amount, source="purchase", priority=100, actor=SYSTEM_CLI
-        )
+def create_lot(tenant_id: UUID, feature: str = "tokens", amount: int = 1000) -> CreditLot:
+    """Purchased credits, the only ones of the feature."""
+    now = utcnow()
+    own = {"tenant_id": tenant_id, "feature": feature}
+    amounts = {"granted": amount, "remaining": amount, "spent": 0, "untold": 0, "priority": 100}
+    save(CreditBalance, **own, balance=amount, told={})
+    moments = {"created_at": now, "starts_at": now}
+    return save(CreditLot, **own, **amounts, **moments, id=uuid7(), source="purchase")
 
 
 def create_override(

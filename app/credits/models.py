@@ -49,6 +49,7 @@ class CreditLot(Model):
     __tablename__ = "credit_lots"
     __table_args__ = (
         Index(None, "id"),
+        Index(None, "tenant_id", "created_at", "id"),
         Index(
             "ix_credit_lots_ends",
             "tenant_id",

@@ -30,7 +30,7 @@ BLUEPRINTS = (blp,)
 @reads_primary
 def list_credits(query: dict[str, Json]) -> Page:
     """List a tenant's balances, now or as of a time in the past."""
-    tenant_id, at = target_id(query.pop("tenant_id", None)), query.pop("at", None)
+    tenant_id, at = query.pop("tenant_id", None) or target_id(), query.pop("at", None)
     if at is None:
         return Page(service.list_balances(tenant_id, **query), None)
     if at > utcnow():
@@ -45,7 +45,7 @@ def list_credits(query: dict[str, Json]) -> Page:
 @blp.response(200, schemas.CreditEntrySchema(many=True))
 def list_entries(query: dict[str, Json]) -> Page:
     """List a tenant's ledger of credits, the newest entry first."""
-    return service.list_entries(target_id(query.pop("tenant_id", None)), **query)
+    return service.list_entries(query.pop("tenant_id", None) or target_id(), **query)
 
 
 @blp.post("/grants")
@@ -59,6 +59,16 @@ def grant(body: dict[str, Json]) -> Any:
     All grants of a feature that have not expired can have at most 10^18 credits.
     """
     return service.grant(take_target_id(body), **body, actor=current_actor())
+
+
+@blp.get("/grants")
+@requires(Permission.USAGE_READ)
+@blp.arguments(schemas.CreditGrantQuerySchema, location="query")
+@blp.columns("id", "feature", "source", "granted", "remaining", "starts_at", "expires_at")
+@blp.response(200, schemas.CreditLotSchema(many=True))
+def list_grants(query: dict[str, Json]) -> Page:
+    """List a tenant's lots of credits, also those that are used up, have expired or start later."""
+    return service.list_lots(query.pop("tenant_id", None) or target_id(), **query)
 
 
 @blp.get("/grants/<lot_id>")

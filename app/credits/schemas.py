@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from app.auth.tenant_choice import TenantChoiceSchema
 from app.core.db.pages import DEFAULT_LIMIT, MAX_LIMIT
+from app.core.http.pagination import PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.schemas import AnswerSchema, Schema
 from app.credits.service import LOTS_SHOWN
@@ -102,6 +103,12 @@ class CreditLotSchema(Documented, AnswerSchema):
     expires_at = AwareDateTime(nullable=True)
     reference = Str(nullable=True)
     created_at = AwareDateTime()
+
+
+class CreditGrantQuerySchema(TenantChoiceSchema, PageQuerySchema):
+    """The tenant, and which of its lots are listed."""
+
+    feature = Str(description="Only of this feature.", metadata={"examples": ["ai-credits"]})
 
 
 class CreditChangeSchema(CreditLotSchema):

@@ -17,7 +17,7 @@ from app.audit import service as audit
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.pages import Page
+from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.writes import writes
 from app.core.errors import Invalid, NotFound, value_error
@@ -74,6 +74,12 @@ def grant(
     lot = get_lot(lot_id)
     _record("credits.granted", lot, amount, Change({}, {"granted": amount}), actor=actor)
     return lot
+
+
+def list_lots(tenant_id: UUID, paging: Paging, *, feature: str | None = None) -> Page:
+    """One page of a tenant's lots, also those that are used up, have expired or start later."""
+    equal = {} if feature is None else {"feature": feature}
+    return paginate(CreditLot, paging, equal=equal, tenant_id=tenant_id)
 
 
 def get_lot(lot_id: UUID | str) -> CreditLot:

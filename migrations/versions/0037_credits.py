@@ -72,6 +72,11 @@ def upgrade():
     )
     op.create_index(op.f("ix_credit_lots_id"), "credit_lots", ["id"])
     op.create_index(
+        op.f("ix_credit_lots_tenant_id_created_at_id"),
+        "credit_lots",
+        ["tenant_id", "created_at", "id"],
+    )
+    op.create_index(
         "ix_credit_lots_ends",
         "credit_lots",
         ["tenant_id", "feature", sa.text("coalesce(expires_at, 'infinity'::timestamptz)")],

@@ -11,7 +11,7 @@ from app.audit.models import AuditEvent
 from app.billing.models import BillingCustomer
 from app.core.clock import utcnow
 from app.core.http.idempotency import IdempotencyKey
-from app.credits.models import CreditBalance, CreditEntry, CreditHold, CreditLot
+from app.credits.models import CreditEntry, CreditHold
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.identity_sync.models import IdentityObject
 from app.imports.models import Import, ImportFault
@@ -29,6 +29,7 @@ from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
     create_hold,
+    create_lot,
     create_member,
     create_membership,
     create_override,
@@ -98,6 +99,11 @@ def fill(app, api, sender, slug, preset):
     save(UsageCounter, **counter, used=1, announced=0)
     create_hold(tenant.id)
     save(UsageDay, **counter, day=utcnow().date(), used=1, added=1)
+    lot = create_lot(tenant.id)
+    place = {"tenant_id": tenant.id, "feature": lot.feature}
+    entry = {"kind": "grant", "at": utcnow(), "amount": 1, "remaining": 1, "balance": 1}
+    save(CreditEntry, **place, lot_id=lot.id, **entry)
+    save(CreditHold, **place, lot_id=lot.id, hold_id=uuid4(), amount=1, expires_at=utcnow())
     lot = create_lot(tenant.id)
     place = {"tenant_id": tenant.id, "feature": lot.feature}
     entry = {"kind": "grant", "at": utcnow(), "amount": 1, "remaining": 1, "balance": 1}
