@@ -31,10 +31,10 @@ from tests.database import execute, platform_transaction, row
 from tests.document import Operation, find_row, operations
 from tests.factories import (
     create_hold,
+    create_lot,
     create_preset,
     create_tenant,
     create_webhook_endpoint,
-    create_lot,
     credits_flag,
     save,
 )

@@ -111,12 +111,6 @@ class CreditGrantQuerySchema(TenantChoiceSchema, PageQuerySchema):
     feature = Str(description="Only of this feature.", metadata={"examples": ["ai-credits"]})
 
 
-class CreditChangeSchema(CreditLotSchema):
-    """A lot after a change."""
-
-    amount = Int(description="What was granted, was revoked or has expired.")
-
-
 class CreditRevokeSchema(Documented):
     """What is taken back."""
 

@@ -6,7 +6,7 @@ that has expired is never used, and the plan has granted what it grants, before 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -72,7 +72,7 @@ def grant(
         reference=reference,
     )
     lot = get_lot(lot_id)
-    _record("credits.granted", lot, amount, Change({}, {"granted": amount}), actor=actor)
+    _record("credits.granted", lot._asdict(), Change({}, {"granted": amount}), actor=actor)
     return lot
 
 
@@ -101,14 +101,15 @@ def revoke(
     statements.REFRESH_ONE.execute(tenant_id=known.tenant_id, feature=known.feature)
     before = get_lot(lot_id)
     revoked = before.remaining if amount is None else min(amount, before.remaining)
-    lot = before._replace(remaining=before.remaining - revoked)
+    remaining = before.remaining - revoked
+    lot = {**before._asdict(), "remaining": remaining, "revoked": revoked}
     if revoked:
-        place = {"tenant_id": lot.tenant_id, "lot_id": lot.id}
+        place = {"tenant_id": before.tenant_id, "lot_id": before.id}
         statements.POST.execute(**place, kind="revoke", amount=-revoked, reason=reason)
-        after = {"remaining": lot.remaining, "reason": reason}
+        after = {"remaining": remaining, "reason": reason}
         change = Change({"remaining": before.remaining}, after)
-        _record("credits.revoked", lot, revoked, change, actor=actor)
-    return {**lot._asdict(), "revoked": revoked}
+        _record("credits.revoked", lot, change, actor=actor)
+    return lot
 
 
 def list_balances(tenant_id: UUID, *, feature: str | None = None) -> list[dict[str, object]]:
@@ -193,20 +194,21 @@ def announce_expired(limit: int, *, actor: Actor) -> int:
     with writes() as w:
         for row in found:
             change = Change({}, {"expired": row.amount})
-            _record("credits.expired", row, row.amount, change, actor=actor, into=w)
+            _record("credits.expired", row._asdict(), change, actor=actor, into=w)
     return len(found)
 
 
 def _record(
-    action: str, lot: Any, amount: int, change: Change, *, actor: Actor, **options: Any
+    action: str, lot: Mapping[str, Any], change: Change, *, actor: Actor, **options: Any
 ) -> None:
+    """Add an audit row and an event; ``lot`` has the fields that the event shows."""
     audit.add_event(
         action,
-        target_id=str(lot.id),
-        tenant_id=lot.tenant_id,
+        target_id=str(lot["id"]),
+        tenant_id=lot["tenant_id"],
         change=change,
         actor=actor,
-        data={**lot._asdict(), "amount": amount},
+        data=lot,
         **options,
     )
 

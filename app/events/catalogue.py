@@ -14,7 +14,7 @@ from app.api_keys.schemas import ApiKeySchema
 from app.core.json_text import Json
 from app.core.openapi.examples import example_of
 from app.core.validation.schemas import Schema
-from app.credits.schemas import CreditChangeSchema
+from app.credits.schemas import CreditLotSchema, CreditRevocationSchema
 from app.custom_fields.schemas import CustomFieldSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 from app.flags.schemas import OverrideSchema
@@ -38,7 +38,7 @@ class EventType(NamedTuple):
 
 SCHEMAS: dict[str, type[Schema]] = {
     "api_key": ApiKeySchema,
-    "credits": CreditChangeSchema,
+    "credits": CreditLotSchema,
     "custom_field": CustomFieldSchema,
     "email": EmailEventSchema,
     "limit": LimitUseSchema,
@@ -50,6 +50,7 @@ SCHEMAS: dict[str, type[Schema]] = {
     "trial": TrialSchema,
     "user": UserSchema,
     "webhook_endpoint": WebhookEndpointSchema,
+    "credits.revoked": CreditRevocationSchema,
     "email.suppressed": SuppressionSchema,
     "limit.forecast": LimitForecastSchema,
     "limit.overrun": LimitOverrunSchema,
@@ -59,7 +60,7 @@ SCHEMAS: dict[str, type[Schema]] = {
 _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "api_key.created": ("An API key was created.", {}),
     "api_key.revoked": ("An API key was revoked.", {"revoked_at": (None, "2026-01-31T12:00:00Z")}),
-    "credits.expired": ("What was left of a lot of credits has expired.", {}),
+    "credits.expired": ("Credits of a lot have expired.", {"expired": (None, 700)}),
     "credits.granted": ("Credits were granted, other than by the plan.", {}),
     "credits.revoked": ("Credits were revoked.", {"remaining": (700, 0)}),
     "custom_field.archived": ("A custom field was archived.", {"is_active": (True, False)}),

@@ -104,11 +104,6 @@ def fill(app, api, sender, slug, preset):
     entry = {"kind": "grant", "at": utcnow(), "amount": 1, "remaining": 1, "balance": 1}
     save(CreditEntry, **place, lot_id=lot.id, **entry)
     save(CreditHold, **place, lot_id=lot.id, hold_id=uuid4(), amount=1, expires_at=utcnow())
-    lot = create_lot(tenant.id)
-    place = {"tenant_id": tenant.id, "feature": lot.feature}
-    entry = {"kind": "grant", "at": utcnow(), "amount": 1, "remaining": 1, "balance": 1}
-    save(CreditEntry, **place, lot_id=lot.id, **entry)
-    save(CreditHold, **place, lot_id=lot.id, hold_id=uuid4(), amount=1, expires_at=utcnow())
     save(UsageKey, tenant_id=tenant.id, digest=uuid4(), amount=1, created_at=utcnow())
     made = save(Import, created_by_user_id="cli:root")
     place = {"idp_org_id": f"org_{slug}", "name": slug}
