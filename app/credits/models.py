@@ -67,7 +67,7 @@ class CreditLot(Model):
     remaining: Mapped[int] = mapped_column(BigInteger)
     spent: Mapped[int] = mapped_column(BigInteger)
     untold: Mapped[int] = mapped_column(BigInteger)
-    priority: Mapped[int]
+    priority: Mapped[int] = mapped_column(BigInteger)
     starts_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)
     period_start: Mapped[datetime | None] = mapped_column(Moment)

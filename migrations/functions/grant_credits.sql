@@ -5,7 +5,7 @@
 -- Called by: app/credits/statements.py, refresh_credits
 CREATE OR REPLACE FUNCTION grant_credits(
     wanted_tenant_id uuid, wanted_feature text, amount bigint, new_source text,
-    new_priority integer, starts timestamptz, expires timestamptz, new_period timestamptz,
+    new_priority bigint, starts timestamptz, expires timestamptz, new_period timestamptz,
     new_reference text
 ) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
