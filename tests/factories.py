@@ -217,7 +217,7 @@ def create_lot(tenant_id: UUID, feature: str = "tokens", amount: int = 1000) -> 
     own = {"tenant_id": tenant_id, "feature": feature}
     amounts = {"granted": amount, "remaining": amount, "spent": 0, "untold": 0, "priority": 100}
     save(CreditBalance, **own, balance=amount, told={})
-    moments = {"created_at": now, "starts_at": now}
+    moments = {"created_at": now, "starts_at": now, "version": 1}
     return save(CreditLot, **own, **amounts, **moments, id=uuid7(), source="purchase")
 
 

@@ -43,7 +43,8 @@ class CreditLot(Model):
     """Credits that were granted together.
 
     What is granted is remaining, spent, held, revoked or expired. ``period_start`` is the period of
-    a lot that the plan grants. ``untold`` has expired, and no event has recorded it yet.
+    a lot that the plan grants. ``untold`` has expired, and no event has recorded it yet. ``version``
+    grows by one with each entry.
     """
 
     __tablename__ = "credit_lots"
@@ -67,6 +68,7 @@ class CreditLot(Model):
     remaining: Mapped[int] = mapped_column(BigInteger)
     spent: Mapped[int] = mapped_column(BigInteger)
     untold: Mapped[int] = mapped_column(BigInteger)
+    version: Mapped[int] = mapped_column(BigInteger)
     priority: Mapped[int] = mapped_column(BigInteger)
     starts_at: Mapped[datetime] = mapped_column(Moment)
     expires_at: Mapped[datetime | None] = mapped_column(Moment)

@@ -158,7 +158,7 @@ class CreditEntrySchema(Documented, AnswerSchema):
     at = AwareDateTime(description="When it happened.")
     feature = Str()
     lot_id = Uuid(description="The lot.")
-    kind = Choice(CreditEntryKind)
+    kind = Choice(CreditEntryKind, description="What happened.")
     amount = Int(description="What was added; negative: taken.")
     remaining = Int(description="What the lot has after it.")
     balance = Int(description="What all lots have after it, also those that start later.")

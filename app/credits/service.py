@@ -100,6 +100,7 @@ def revoke(
     known = get_lot(lot_id)
     statements.REFRESH_ONE.execute(tenant_id=known.tenant_id, feature=known.feature)
     before = get_lot(lot_id)
+    queries.check_precondition(before)
     revoked = before.remaining if amount is None else min(amount, before.remaining)
     remaining = before.remaining - revoked
     lot = {**before._asdict(), "remaining": remaining, "revoked": revoked}

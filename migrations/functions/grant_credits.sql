@@ -13,10 +13,10 @@ DECLARE
 BEGIN
     INSERT INTO credit_lots (
         tenant_id, id, created_at, starts_at, expires_at, period_start, feature, granted, remaining,
-        spent, untold, priority, source, reference
+        spent, untold, version, priority, source, reference
     ) VALUES (
         wanted_tenant_id, new_id, clock_timestamp(), starts, expires, new_period, wanted_feature,
-        amount, 0, 0, 0, new_priority, new_source, new_reference
+        amount, 0, 0, 0, 0, new_priority, new_source, new_reference
     );
     PERFORM post_credits(wanted_tenant_id, new_id, 'grant', amount, NULL, NULL);
     UPDATE credit_balances b SET

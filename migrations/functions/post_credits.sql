@@ -9,6 +9,7 @@ CREATE OR REPLACE FUNCTION post_credits(
 ) RETURNS void LANGUAGE sql AS $$
     WITH lot AS (
         UPDATE credit_lots l SET
+            version = l.version + 1,
             remaining = l.remaining + entry_amount,
             spent = l.spent - CASE entry_kind WHEN 'consume' THEN entry_amount ELSE 0 END,
             untold = l.untold - CASE entry_kind WHEN 'expire' THEN entry_amount ELSE 0 END

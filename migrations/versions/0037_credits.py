@@ -58,6 +58,7 @@ def upgrade():
         sa.Column("remaining", sa.BigInteger(), nullable=False),
         sa.Column("spent", sa.BigInteger(), nullable=False),
         sa.Column("untold", sa.BigInteger(), nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("priority", sa.BigInteger(), nullable=False),
         sa.Column("feature", sa.Text(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False),

@@ -17,7 +17,7 @@ from tests.document import resolved
 from tests.factories import platform_token
 
 VERB = re.compile(
-    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|extend|find|get|lift|list"
+    "archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|extend|find|get|grant|lift|list"
     "|patch|preview|receive|reconcile|recover|release|renew|reorder|replay|request|resend|restore|revoke|rotate"
     "|send|set|settle|suspend"
     "|update|validate|withdraw"

@@ -124,8 +124,8 @@ INSERT INTO credit_balances (tenant_id, feature, balance, due_at, told)
 SELECT tenant_id, 'credits-' || row_number() OVER (PARTITION BY tenant_id), 1,
     now() + random() * interval '1 year', '{}' FROM users;
 INSERT INTO credit_lots (tenant_id, id, created_at, starts_at, feature, granted, remaining, spent,
-    untold, priority, source)
-SELECT tenant_id, id, created_at, created_at, 'credits-1', 1, 1, 0, 0, 100, 'purchase' FROM users;
+    untold, version, priority, source)
+SELECT tenant_id, id, created_at, created_at, 'credits-1', 1, 1, 0, 0, 1, 100, 'purchase' FROM users;
 INSERT INTO credit_entries (tenant_id, at, lot_id, amount, remaining, balance, feature, kind)
 SELECT tenant_id, created_at, id, 1, 1, 1, 'credits-1', 'grant' FROM users;
 INSERT INTO credit_holds (tenant_id, hold_id, lot_id, feature, amount, expires_at)
