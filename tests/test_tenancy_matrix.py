@@ -227,7 +227,6 @@ class TestOtherTenants:
             create_api_key_in(tenant)
             for kind in ("hold", "lease"):
                 create_hold(UUID(tenant["tenant_id"]), kind=kind)
-            create_hold(UUID(tenant["tenant_id"]))
             create_lot(UUID(tenant["tenant_id"]))
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))

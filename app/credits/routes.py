@@ -30,7 +30,7 @@ BLUEPRINTS = (blp,)
 @reads_primary
 def list_credits(query: dict[str, Json]) -> Page:
     """List a tenant's balances, now or as of a time in the past."""
-    tenant_id, at = query.pop("tenant_id", None) or target_id(), query.pop("at", None)
+    tenant_id, at = target_id(query.pop("tenant_id", None)), query.pop("at", None)
     if at is None:
         return Page(service.list_balances(tenant_id, **query), None)
     if at > utcnow():

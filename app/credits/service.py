@@ -114,7 +114,11 @@ def revoke(
 
 
 def list_balances(tenant_id: UUID, *, feature: str | None = None) -> list[dict[str, object]]:
-    """The balances of a tenant, by feature, each with the first lots that are used."""
+    """The balances of a tenant, by feature, each with the first lots that are used.
+
+    Raises NotFound for an unknown tenant.
+    """
+    queries.get_row(Tenant, tenant_id)
     which = {"tenant_id": tenant_id, "feature": feature}
     found = statements.REFRESH.all(**which)
     lots = _lots(tenant_id, feature=feature, at=None)
@@ -133,7 +137,11 @@ def list_balances(tenant_id: UUID, *, feature: str | None = None) -> list[dict[s
 def list_past_balances(
     tenant_id: UUID, at: datetime, *, feature: str | None = None
 ) -> list[dict[str, object]]:
-    """The balances as they were at a time; what holds had taken then is not in them."""
+    """The balances as they were at a time; what holds had taken then is not in them.
+
+    Raises NotFound for an unknown tenant.
+    """
+    queries.get_row(Tenant, tenant_id)
     lots = _lots(tenant_id, feature=feature, at=at)
     return [
         {

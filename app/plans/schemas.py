@@ -138,15 +138,18 @@ class MeteringSchema(Documented):
         LimitKind,
         description="`credits`: the limit is a balance. The plan grants the limit's value in each "
         "period, once if the period is `none`.",
+    )
     rollover = Choice(
         Rollover,
         description="Only for credits: what is left of the plan's when their period ends. `none`, "
         "the default: it expires. `cap`: at most `rollover_cap` is left.",
+    )
     rollover_cap = Int(ge=0, le=MAX_LIMIT, description="Required for the rollover `cap`.")
     warn_below = ListOf(
         Int(ge=0, le=MAX_LIMIT),
         metadata={"maxItems": MAX_THRESHOLDS, "examples": [[100]]},
         description="Only for credits: balances that are recorded when so much or less is left.",
+    )
     burns = Nested(BurnsSchema, description="Each count also takes credits, both or none.")
 
     def _dump_one(self, row: dict[str, object]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from migrations.replaceable import install
 from migrations.security import isolate
 
 revision = "0038"
-down_revision = "0036"
+down_revision = "0037"
 branch_labels = None
 depends_on = None
 

@@ -63,7 +63,6 @@ IMPERSONAL = {
     "credit_holds": "feature",
     "credit_lots": "feature reference source",
     "usage_counters": "feature",
-    "usage_holds": "feature kind reference state",
     "usage_days": "day feature",
     "usage_holds": "credits feature kind reference state",
     "users": "idp_org_id",
