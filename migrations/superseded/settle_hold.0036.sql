@@ -4,6 +4,7 @@
 -- counted if it fits into the limit now; else it is `over_by`, and the hold ends. An expired hold has
 -- nothing: for 24 hours, what fits is counted and the rest is `over_by`. The same total again changes
 -- nothing. A limit that the plan lacks now has nothing free. A lease of a suspended tenant ends.
+-- Of more than a lease has, what fits is counted. A lease ends with its period.
 --
 -- wanted_tenant_id: NULL for the platform.
 -- total: all that was used under the hold. rest: what a lease holds from now on, or what is free of
@@ -71,9 +72,12 @@ BEGIN
         WHEN hold.state = 'open' THEN least(added, own)
         ELSE least(added, greatest(most - used - held, 0))
     END;
+    IF hold.kind = 'lease' THEN
+        counts := greatest(counts, least(added, most - used - held));
+    END IF;
     overrun := added - counts;
     keeps := greatest(own - counts, 0);
-    IF hold.state = 'expired' OR overrun > 0 OR rest = 0
+    IF hold.state = 'expired' OR overrun > 0 OR rest = 0 OR counter.period_end <= now()
         OR NOT EXISTS (SELECT FROM tenants t WHERE t.id = hold.tenant_id AND t.is_active)
     THEN
         keeps := 0;
