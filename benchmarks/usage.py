@@ -1,4 +1,6 @@
-"""Consuming: one hot counter and many tenants, beside the bare statement; and the size of a counter.
+"""Consuming, and holding and settling, beside the bare statement; and the size of a counter.
+
+Each runs on one hot counter and over many tenants.
 
 The clients are threads of this process, so no other program is needed.
 """
@@ -52,18 +54,20 @@ FILL = """
 """
 
 Send = Callable[[int], bool]
+Post = Callable[[str, dict[str, Any]], tuple[int, bytes]]
 
 
 def report(stage: Stage, *, connections: int, seconds: float) -> str:
     """The figures as text."""
-    lines = [f"{'':24} {'requests/s':>10} {'bare statement/s':>17}"]
+    lines = [f"{'':24} {'requests/s':>10} {'holds settled/s':>16} {'bare statement/s':>17}"]
     tenants = [row_id(TENANT, number) for number in range(stage.tenants)]
     with closing(stage.connect()) as session, serving(stage, "service") as server:
         prepare(session, tenants)
         for name, chosen in (("one hot counter", tenants[:1]), ("many tenants", tenants)):
-            answered = _rate(_requests(server, chosen), connections, seconds)
+            answered = _rate(_requests(server, chosen, _consume), connections, seconds)
+            settled = _rate(_requests(server, chosen, _settle), connections, seconds)
             bare = _rate(_statements(stage, chosen), connections, seconds)
-            lines.append(f"{name:24} {answered:10.0f} {bare:17.0f}")
+            lines.append(f"{name:24} {answered:10.0f} {settled:16.0f} {bare:17.0f}")
         size = _bytes_per_counter(session, stage.tenants)
     lines.append(f"{size:.0f} bytes a counter, its index entry included;")
     lines.append(f"ten million have {size * 1e7 / 2**30:.2f} GiB")
@@ -116,8 +120,9 @@ def _rate(opened: Callable[[], Any], connections: int, seconds: float) -> float:
     return sum(done) / took
 
 
-def _requests(server: Server, tenants: Sequence[Any]) -> Callable[[], Any]:
-    body = json.dumps({"feature": FEATURE}).encode()
+def _requests(
+    server: Server, tenants: Sequence[Any], call: Callable[[Post], bool]
+) -> Callable[[], Any]:
     headers = [
         {"Authorization": f"Bearer {secret(tenant)}", "Content-Type": "application/json"}
         for tenant in tenants
@@ -128,14 +133,28 @@ def _requests(server: Server, tenants: Sequence[Any]) -> Callable[[], Any]:
         with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as client:
 
             def send(number: int) -> bool:
-                client.request("POST", "/v1/usage/consume", body, headers[number % len(headers)])
-                answer = client.getresponse()
-                answer.read()
-                return answer.status == 200
+                def post(path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+                    sent = json.dumps(body).encode()
+                    client.request("POST", path, sent, headers[number % len(headers)])
+                    answer = client.getresponse()
+                    return answer.status, answer.read()
+
+                return call(post)
 
             yield send
 
     return opened
+
+
+def _consume(post: Post) -> bool:
+    return post("/v1/usage/consume", {"feature": FEATURE})[0] == 200
+
+
+def _settle(post: Post) -> bool:
+    """Hold an amount, and settle it."""
+    status, made = post("/v1/usage/holds", {"feature": FEATURE, "amount": 2})
+    path = f"/v1/usage/holds/{json.loads(made)['data']['id']}/settle"
+    return status == 201 and post(path, {"amount": 1})[0] == 200
 
 
 def _statements(stage: Stage, tenants: Sequence[Any]) -> Callable[[], Any]:

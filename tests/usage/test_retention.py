@@ -1,13 +1,15 @@
-"""Old counts and idempotency keys are deleted."""
+"""Old counts, idempotency keys and holds are deleted; holds that have expired are swept."""
 
 import pytest
 
 from app.core.actors import SYSTEM_CLI
 from app.core.db import batches
-from app.usage import jobs, service
-from app.usage.models import UsageCounter, UsageKey
+from app.usage import holds, jobs, service
+from app.usage.models import UsageCounter, UsageHold, UsageKey
 from app.usage.service import Request
+from app.usage.statements import LOCK
 from tests import database
+from tests.concurrency import at_once
 from tests.database import platform_transaction
 from tests.factories import create_limits, create_tenant, limit_flag
 from tests.usage.days import pass_days
@@ -58,6 +60,78 @@ class TestKeys:
         forget()
 
         assert len(database.rows(UsageKey)) == 1
+
+
+class TestHolds:
+    @pytest.fixture
+    def hold(self, tenant):
+        def take(feature="projects"):
+            with platform_transaction():
+                return holds.hold(tenant.id, feature=feature, amount=1, ttl_seconds=60)
+
+        return take
+
+    @pytest.fixture
+    def sweep(self, app):
+        def run():
+            with app.app_context():
+                jobs.sweep_holds()
+
+        return run
+
+    @pytest.mark.parametrize(("days", "kept"), [(29, 3), (30, 0)])
+    def test_are_deleted_30_days_after_their_end(self, hold, forget, days, kept):
+        for _ in range(3):
+            hold()
+        database.execute(
+            "UPDATE usage_holds SET state = 'settled', ended_at = now() - :days * interval '1 day'",
+            days=days,
+        )
+
+        forget()
+
+        assert len(database.rows(UsageHold)) == kept
+
+    def test_that_are_open_are_kept(self, hold, forget):
+        hold()
+        database.execute("UPDATE usage_holds SET created_at = now() - interval '60 days'")
+
+        forget()
+
+        assert database.row(UsageHold).state == "open"
+
+    def test_keep_the_count_of_their_period(self, app, hold, forget):
+        hold("calls")
+        pass_days(app.extensions["config"].usage_history_days + 5)
+
+        forget()
+
+        assert database.row(UsageCounter).held == 1
+
+    def test_are_swept_after_they_have_expired(self, hold, sweep):
+        hold()
+        hold("calls")
+        database.execute("UPDATE usage_holds SET expires_at = now() WHERE feature = 'projects'")
+
+        sweep()
+
+        rows = {row.feature: row for row in database.rows(UsageHold)}
+        assert (rows["projects"].state, rows["calls"].state) == ("expired", "open")
+        assert rows["projects"].ended_at == rows["projects"].expires_at
+        held = {row.feature: row.held for row in database.rows(UsageCounter)}
+        assert held == {"projects": 0, "calls": 1}
+
+    def test_are_swept_without_waiting_for_a_lock(self, tenant, hold, sweep):
+        hold()
+        hold("calls")
+        with platform_transaction():
+            LOCK.first(tenant_id=tenant.id, feature="projects")
+            database.execute("UPDATE usage_holds SET expires_at = now()")
+
+            at_once([sweep])  # in a thread, because this one has a transaction
+
+        states = {row.feature: row.state for row in database.rows(UsageHold)}
+        assert states == {"projects": "open", "calls": "expired"}
 
 
 class TestPeriods:

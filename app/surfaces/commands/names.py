@@ -102,6 +102,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "usage set TENANT_ID FEATURE USED",
         'usage reset TENANT_ID FEATURE used=0 reason?="Reset"',
     ),
+    "usage_holds_create": ("usage holds create FEATURE AMOUNT",),
+    "usage_holds_extend": ("usage holds extend HOLD_ID TTL_SECONDS",),
+    "usage_holds_settle": ("usage holds settle HOLD_ID AMOUNT",),
+    "usage_leases_create": ("usage leases create FEATURE AMOUNT",),
+    "usage_leases_renew": ("usage leases renew LEASE_ID USED",),
     "usage_list": ("usage show TENANT_ID",),
     "users_patch_meta_data": ("users patch-meta-data PATCHES",),
     "users_update": (
