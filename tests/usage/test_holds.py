@@ -1,5 +1,6 @@
 """/v1/usage/holds."""
 
+import json
 from datetime import timedelta
 from uuid import uuid4
 
@@ -588,3 +589,18 @@ class TestWhoMay:
         ]
 
         assert [refusals(answer) for answer in answers] == [(403, "permission_denied")] * 3
+
+
+class TestCommands:
+    def test_hold_settle_and_list(self, app, tenant):
+        def run(*words):
+            result = app.test_cli_runner().invoke(args=["usage", "holds", *words, "--json"])
+            assert result.exit_code == 0, result.output
+            return json.loads(result.stdout)
+
+        made = run("create", "calls", "4", "--tenant", tenant.slug)
+        settled = run("settle", made["id"], "3")
+        listed = run("list", "--tenant", tenant.slug)
+
+        assert (settled["state"], settled["counted"]) == ("settled", 3)
+        assert listed == [settled] == [run("show", made["id"])]
