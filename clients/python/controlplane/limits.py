@@ -82,7 +82,7 @@ class Limits:
         atexit.unregister(self.close)
         self._closed.set()
         self._thread.join()
-        for lease in self._leases.values():
+        for lease in [*self._leases.values()]:
             self._renew(lease)
         self._http.close()
 
