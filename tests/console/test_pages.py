@@ -350,8 +350,11 @@ class TestForms:
 
         wrong = browser.send(page, flag_value="1,5")
         browser.send(page, flag_value="2,000,000")
+        shown = browser.get(page.removesuffix("/override")).text
 
         assert "This is not a number." in wrong.text
+        assert "<dt>Granted by</dt><dd>You</dd>" in shown
+        assert "data-exact" in shown.partition("<h2>History")[2]
         assert database.row(FeatureOverride).flag_value == 2_000_000
 
     @pytest.mark.parametrize("page", ["members/roles?id={id}", "flags/overrides/new", "plan"])
@@ -495,6 +498,7 @@ class TestForms:
         assert past.status_code == 422
         assert 'id="field-until-error"' in past.text
         assert "The trial of" not in assigned
+        assert "No contact is known." in assigned
         assert "Pilot" in assigned
         assert "plan/withdraw" in assigned
         assert "plan/withdraw" not in browser.get(page).text
@@ -725,6 +729,7 @@ class TestDeliveries:
         database.execute("UPDATE webhook_events SET status = 'succeeded', attempts = 2")
 
         assert "Waits for attempt 1, replayed once" in waiting
+        assert "<dt>Applied" not in waiting
         assert "Applied after 2 attempts, replayed once" in browser.get(page).text
 
     def test_that_fail_are_linked_from_what_the_checks_find(self, signed_in, page):
