@@ -19,12 +19,20 @@ SETTLE = Statement(
     "SELECT fault, crossed, overrun, most, policy, used, held, ends, affords, (hold).*"
     " FROM settle_hold(CAST(:tenant_id AS uuid), CAST(:id AS uuid), :kind, :state, :total, :rest, :seconds)",
 )
+# What a hold took of credits is locked before the hold, as when it is settled. If it was given back
+# meanwhile, because the hold had expired, the hold is not extended.
 EXTEND = Statement(
     "usage_holds.extend",
-    "WITH extended AS (UPDATE usage_holds SET expires_at = now() + :seconds * interval '1 second'"
+    "WITH taken AS MATERIALIZED (SELECT c.lot_id FROM usage_holds h"
+    " JOIN credit_holds c ON c.tenant_id = h.tenant_id AND c.hold_id = h.id"
+    " WHERE h.id = CAST(:id AS uuid)"
+    " AND h.tenant_id = coalesce(CAST(:tenant_id AS uuid), h.tenant_id)"
+    " ORDER BY c.lot_id FOR UPDATE OF c),"
+    " extended AS (UPDATE usage_holds SET expires_at = now() + :seconds * interval '1 second'"
     " WHERE id = CAST(:id AS uuid) AND tenant_id = coalesce(CAST(:tenant_id AS uuid), tenant_id)"
-    " AND kind = 'hold' AND state = 'open' AND expires_at > now() RETURNING *),"
-    " credits AS (UPDATE credit_holds c SET expires_at = e.expires_at FROM extended e"
+    " AND kind = 'hold' AND state = 'open' AND expires_at > now()"
+    " AND (credits IS NULL OR (SELECT count(*) FROM taken) > 0) RETURNING *),"
+    " renewed AS (UPDATE credit_holds c SET expires_at = e.expires_at FROM extended e"
     " WHERE c.tenant_id = e.tenant_id AND c.hold_id = e.id) SELECT * FROM extended",
 )
 

@@ -105,6 +105,10 @@ BEGIN
     IF FOUND THEN
         is_allowed := true;
         fault := CASE WHEN hold.amount <> wanted_amount THEN 'reused' END;
+        IF hold.state = 'open' AND hold.expires_at <= now() THEN  -- in a past period, not swept yet
+            hold.state := 'expired';
+            hold.ended_at := hold.expires_at;
+        END IF;
     END IF;
     RETURN NEXT;
 END

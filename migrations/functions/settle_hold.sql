@@ -64,6 +64,8 @@ BEGIN
         used := balance.most - balance.free - held;
         ends := balance.ends;
     END IF;
+    own := CASE WHEN hold.state = 'open' THEN hold.amount ELSE 0 END;
+    held := held - own;
     crossed := '{}';
     overrun := 0;
     added := total - hold.counted - hold.over_by;
@@ -72,15 +74,14 @@ BEGIN
             THEN CASE WHEN hold.state <> new_state OR added <> 0 THEN 'ended' END
         WHEN hold.expires_at <= now() - interval '24 hours' THEN 'ended'
         WHEN added < 0 THEN 'less'
-        WHEN used + held + greatest(total, rest) > 1000000000000000000 THEN 'too_large'
+        WHEN greatest(added, rest) > own
+            AND used + held + greatest(added, rest) > 1000000000000000000 THEN 'too_large'
     END;
     IF fault IS NOT NULL OR hold.state IN ('settled', 'released') THEN
         RETURN NEXT;
         RETURN;
     END IF;
     unlimited := policy = 'soft' OR most = -1;
-    own := CASE WHEN hold.state = 'open' THEN hold.amount ELSE 0 END;
-    held := held - own;
     counts := CASE
         WHEN (unlimited OR used + held + added <= most) AND coalesce(added <= paid + affords, true)
             THEN added

@@ -22,10 +22,10 @@ RETURNS TABLE (
     LEFT JOIN usage_counters c ON c.tenant_id = wanted_tenant_id AND c.feature = l.feature
         AND c.period_start = p.starts
     CROSS JOIN LATERAL (
-        SELECT CASE WHEN c.held > 0 THEN (
+        SELECT CASE WHEN c.held > 0 THEN c.held - (
             SELECT coalesce(sum(h.amount), 0)::bigint FROM usage_holds h
             WHERE h.tenant_id = wanted_tenant_id AND h.feature = l.feature
-                AND h.period_start = p.starts AND h.state = 'open' AND h.expires_at > now()
+                AND h.period_start = p.starts AND h.state = 'open' AND h.expires_at <= now()
         ) ELSE 0 END AS held
     ) h
     CROSS JOIN LATERAL tenant_credits(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from time import sleep
 
 import pytest
 
@@ -11,7 +12,9 @@ from app.core.clock import utcnow
 from app.credits import service
 from app.credits.jobs import refresh_credits
 from app.credits.models import CreditBalance, CreditEntry, CreditHold, CreditLot
-from app.usage.models import UsageCounter
+from app.usage import holds
+from app.usage.hold_errors import HoldEnded
+from app.usage.models import UsageCounter, UsageHold
 from tests import database
 from tests.concurrency import at_once
 from tests.credits.ledger import assert_balanced, expire_holds, expire_lot, turn
@@ -414,6 +417,21 @@ class TestHolds:
 
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"] == ["body", "feature"]
+
+    def test_are_not_extended_after_their_credits_were_given_back(self, grant, hold, consume):
+        """The credits were given back after the transaction that extends the hold had begun."""
+        grant(100)
+        held = hold("images", 3, ttl_seconds=1).json["data"]["id"]
+
+        with platform_transaction():
+            database.query("SELECT now()")
+            sleep(1)
+            at_once([lambda: consume("tokens", 80)])
+            with pytest.raises(HoldEnded):
+                holds.extend(held, 60)
+
+        assert database.rows(CreditHold) == []
+        assert database.row(UsageHold).expires_at < utcnow()
 
 
 class TestAlerts:

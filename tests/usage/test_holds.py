@@ -250,6 +250,15 @@ class TestIdempotencyKey:
         assert again.json == first.json
         assert [row.held for row in database.rows(UsageCounter)] == [1, 0]
 
+    def test_finds_a_hold_of_a_past_period_that_has_expired(self, hold):
+        hold("unlimited", 1, idempotency_key="a")
+        expire()
+        pass_days()
+
+        data = hold("unlimited", 1, idempotency_key="a").json["data"]
+
+        assert (data["state"], data["ended_at"]) == ("expired", data["expires_at"])
+
     def test_sent_at_once_makes_one_hold(self, hold):
         answers = at_once([lambda: hold("calls", 2, idempotency_key="a")] * 8)
 
@@ -370,6 +379,14 @@ class TestSettle:
         database.execute("UPDATE usage_counters SET used = 1000000000000000000 - 4")
 
         assert faults(settle(path, 5)) == [("value_error", ["body", "amount"], 5)]
+
+    def test_of_what_is_held_is_never_too_large(self, made, settle, api, key):
+        settled, released = made("unlimited", 4), made("unlimited", 4)
+        database.execute("UPDATE usage_counters SET used = 1000000000000000000")
+
+        assert settle(settled, 4).json["data"]["counted"] == 4
+        assert api.delete(released, token=key).status_code == 204
+        assert counter("unlimited") == (10**18 + 4, 0)
 
     def test_of_a_suspended_tenant_is_counted(self, api, made):
         path = made("calls", 4)
