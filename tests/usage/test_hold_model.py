@@ -148,17 +148,18 @@ class HoldMachine(RuleBasedStateMachine):
         free = self.free(held.place, without=held)
         if self.is_open() or added <= free:
             counts = added
-        elif held.state == "open":
+        elif held.state == "open" and held.kind == "hold":
             counts = min(added, held.amount)
         else:
-            counts = min(added, max(free, 0))
+            counts = min(added, max(free, held.live))
         over_by = added - counts
         keeps = max(held.live - counts, 0)
         self.used[held.place] += counts
         held.counted += counts
         held.over_by += over_by
         self.overruns += [over_by] if over_by else []
-        if held.state == "expired" or over_by or rest == 0:
+        is_over = held.place != self.place(held.place[0])
+        if held.state == "expired" or over_by or rest == 0 or is_over:
             held.is_late, held.state, held.amount = held.state == "expired", state, 0
         elif rest is None:
             held.amount = keeps
