@@ -117,7 +117,10 @@ BEGIN
         counter.announced, most, coalesce(granted.warn_at, '{}')
     );
     IF hold.credits IS NOT NULL THEN
-        PERFORM settle_credits(hold.tenant_id, hold.credits, wanted_id, counts * hold.rate);
+        PERFORM settle_credits(  -- where credits are unlimited now, only what the hold took
+            hold.tenant_id, hold.credits, wanted_id,
+            least(counts, paid + coalesce(affords, 0)) * hold.rate
+        );
         affords := paid + affords - counts;
     END IF;
     used := used + counts;

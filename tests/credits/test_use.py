@@ -418,6 +418,18 @@ class TestHolds:
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"] == ["body", "feature"]
 
+    def test_take_only_what_they_held_of_credits_that_are_unlimited_now(
+        self, grant, hold, settle, tenant, preset
+    ):
+        lot = grant(100)
+        held = hold("images", 3)
+        create_override(tenant, preset, "tokens", -1)
+
+        answer = settle(held, 10**15)
+
+        assert answer.json["data"]["counted"] == 10**15
+        assert rest(lot) == [70]
+
     def test_are_not_extended_after_their_credits_were_given_back(self, grant, hold, consume):
         """The credits were given back after the transaction that extends the hold had begun."""
         grant(100)
