@@ -1,4 +1,4 @@
-"""The page of a limit: its use by day, and what is held."""
+"""The page of a limit: its use by day, what is held, and credits."""
 
 import re
 from datetime import timedelta
@@ -12,8 +12,10 @@ from tests import database
 from tests.database import platform_transaction
 from tests.factories import (
     create_limits,
+    create_lot,
     create_member,
     create_tenant,
+    credits_flag,
     limit_flag,
     save,
 )
@@ -22,7 +24,10 @@ from tests.factories import (
 @pytest.fixture
 def plan(app):
     return create_limits(
-        "free", limit_flag("projects", 10_000, warn_days=14), limit_flag("seats", 3)
+        "free",
+        limit_flag("projects", 10_000, warn_days=14),
+        limit_flag("seats", 3),
+        credits_flag("tokens", 0),
     )
 
 
@@ -116,3 +121,52 @@ class TestHolds:
         assert "order-42" in shown
         assert "/release" not in shown
         assert answer.status_code == 403
+
+
+class TestCredits:
+    @pytest.fixture
+    def lot(self, tenant):
+        return create_lot(tenant.id, "tokens", 1000)
+
+    def test_are_granted_and_revoked(self, browser, page):
+        granted = browser.send(
+            f"{page}/tokens/credits/grant", amount="1500", source="refund", reference="invoice-42"
+        )
+        ((lot_id,),) = database.query("SELECT id FROM credit_lots")
+        shown = browser.get(f"{page}/tokens").text
+        revoked = browser.send(f"{page}/tokens/credits/{lot_id}/revoke", reason="Paid back")
+        after = browser.get(f"{page}/tokens").text
+        ledger = browser.get(f"{page}/tokens/credits").text
+
+        assert (granted.status_code, revoked.status_code) == (303, 303)
+        assert "invoice-42" in shown
+        assert '<p class="figure">1,500</p>' in shown
+        assert "1,500 credits were revoked; 0 had been used." in after
+        assert "No credits are left." in after
+        assert "-1,500" in ledger
+        assert "Paid back" in ledger
+
+    def test_that_are_refused_are_beside_the_field(self, browser, page, lot):
+        wrong = browser.send(f"{page}/tokens/credits/grant", amount="0", source="purchase")
+        without = browser.send(f"{page}/tokens/credits/{lot.id}/revoke", reason="")
+
+        assert 'id="field-amount-error"' in wrong.text
+        assert 'id="field-reason-error"' in without.text
+
+    def test_are_read_by_people_of_the_tenant(self, signed_in, tenant, page, lot):
+        browser = signed_in(create_member(tenant, "viewer")[0])
+
+        shown = browser.get(f"{page}/tokens").text
+        answer = browser.send(f"{page}/tokens/credits/grant", amount="5", source="refund")
+
+        assert '<p class="figure">1,000</p>' in shown
+        assert "Grant credits" not in shown
+        assert "/revoke" not in shown
+        assert browser.get(f"{page}/tokens/credits").status_code == 200
+        assert answer.status_code == 403
+
+    def test_of_another_tenant_are_not_found(self, browser, lot):
+        page = f"/console/tenants/{create_tenant().id}/flags/tokens"
+
+        assert browser.get(f"{page}/credits/{lot.id}/revoke").status_code == 404
+        assert "1,000" not in browser.get(page).text

@@ -20,10 +20,12 @@ from tests.factories import (
     create_api_key,
     create_hold,
     create_limits,
+    create_lot,
     create_member,
     create_override,
     create_subscription,
     create_webhook_endpoint,
+    credits_flag,
     limit_flag,
     preset_flag,
     save,
@@ -41,7 +43,10 @@ LEFT_OUT = {f"console.{name}" for name in LEFT_OUT_NAMES.split()}
 
 def create_world(tenant: Any) -> dict[str, Any]:
     """Rows of a tenant; the ids by the names that they have in the addresses."""
-    flags = (limit_flag(), preset_flag("theme", "plain"), preset_flag("beta", False))
+    flags = (
+        *(limit_flag(), credits_flag("tokens", 100)),
+        *(preset_flag("theme", "plain"), preset_flag("beta", False)),
+    )
     preset = create_limits("free", *flags)
     user, membership, _ = create_member(tenant, "owner", first_name="Ines", last_name="Okafor")
     create_override(tenant, preset, "theme", "rich")
@@ -65,6 +70,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "key_id": key_id,
         "key": "theme",
         "hold_id": create_hold(tenant.id).id,
+        "lot_id": create_lot(tenant.id, "tokens").id,
         "event_id": _webhook_event().id,
         "import_id": _import().id,
         "evt_id": f"evt_{event.id.hex}",

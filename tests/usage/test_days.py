@@ -6,13 +6,22 @@ import pytest
 
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.credits import service as credits
 from app.events.models import OutboxEvent
 from app.usage import jobs, service
 from app.usage.models import UsageCounter, UsageDay
 from app.usage.service import Request
 from tests import database
 from tests.database import platform_transaction
-from tests.factories import create_api_key, create_limits, create_tenant, limit_flag, platform_token
+from tests.factories import (
+    create_api_key,
+    create_limits,
+    create_lot,
+    create_tenant,
+    credits_flag,
+    limit_flag,
+    platform_token,
+)
 from tests.usage.days import pass_days
 
 URL = "/v1/usage/days"
@@ -311,3 +320,49 @@ class TestWarnDays:
         assert answer.status_code == 422
         loc = ["body", "flags", 0, "metering", "warn_days"]
         assert [error["loc"] for error in answer.json["detail"]] == [loc]
+
+
+class TestCredits:
+    @pytest.fixture
+    def tokens(self, app):
+        create_limits("free", credits_flag("tokens", 0, warn_days=30))
+        return create_lot(create_tenant().id, "tokens", 100)
+
+    @pytest.fixture
+    def burn(self, tokens, store):
+        def run(amount):
+            with platform_transaction():
+                request = Request(feature="tokens", amount=amount)
+                service.consume(tokens.tenant_id, request, actor=SYSTEM_CLI)
+            store()
+
+        return run
+
+    def get(self, api, lot):
+        query = {"feature": "tokens", "tenant_id": str(lot.tenant_id)}
+        return api.get(URL, token=platform_token(), query_string=query).json["data"]
+
+    def test_are_what_was_used_of_them(self, api, tokens, burn):
+        burn(10)
+        pass_days()
+        burn(20)
+
+        found = self.get(api, tokens)
+
+        assert last(found, 3) == [0, 10, 20]
+        ends = datetime.fromisoformat(found["forecast"]["ends_at"])
+        assert timedelta(days=14) < ends - utcnow() < timedelta(days=17)
+
+    def test_forecast_the_end_once_after_each_grant(self, tokens, burn):
+        burn(50)
+        burn(20)
+        with platform_transaction():
+            credits.grant(
+                tokens.tenant_id, "tokens", 10, source="refund", priority=100, actor=SYSTEM_CLI
+            )
+        burn(5)  # within an hour
+        database.execute("UPDATE usage_counters SET forecast_at = now() - interval '2 hours'")
+        burn(5)
+        burn(5)
+
+        assert [(each["used"], each["limit"]) for each in forecasts()] == [(50, 100), (80, 110)]
