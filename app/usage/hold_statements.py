@@ -73,6 +73,6 @@ SWEEP = Statement(
 )
 DELETE_OLD_HOLDS = Statement(
     "usage_holds.delete_old",
-    "DELETE FROM usage_holds WHERE (tenant_id, id) IN (SELECT tenant_id, id FROM usage_holds"
-    " WHERE ended_at < now() - interval '30 days' ORDER BY ended_at LIMIT :count)",
+    "DELETE FROM usage_holds WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage_holds"
+    " WHERE ended_at < now() - interval '30 days' ORDER BY ended_at LIMIT :count))",
 )
