@@ -45,7 +45,8 @@ BEGIN
         SELECT coalesce(sum(h.amount), 0) / hold.rate INTO paid FROM credit_holds h
             WHERE h.tenant_id = hold.tenant_id AND h.hold_id = wanted_id;
     END IF;
-    SELECT c.used, c.held, c.announced, c.period_end INTO counter FROM usage_counters c
+    SELECT c.used, c.held, c.announced, c.announced_limit, c.period_end INTO counter
+        FROM usage_counters c
         WHERE c.tenant_id = hold.tenant_id AND c.feature = hold.feature
             AND c.period_start = hold.period_start
         FOR NO KEY UPDATE;
@@ -114,7 +115,9 @@ BEGIN
     crossed := count_usage(
         hold.tenant_id, hold.feature, hold.period_start,
         CASE WHEN hold.credits = hold.feature THEN 0 ELSE counts END, own - keeps, used,
-        counter.announced, most, coalesce(granted.warn_at, '{}')
+        counter.announced,
+        CASE WHEN granted.feature IS NULL THEN counter.announced_limit ELSE most END,
+        coalesce(granted.warn_at, '{}')
     );
     IF hold.credits IS NOT NULL THEN
         PERFORM settle_credits(  -- where credits are unlimited now, only what the hold took

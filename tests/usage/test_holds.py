@@ -354,6 +354,19 @@ class TestSettle:
         assert refusals(settle(second, 5)) == (409, "limit_reached")
         assert counter() == (8, 0)
 
+    def test_of_a_limit_that_the_plan_lacks_makes_no_threshold_new(self, api, key, made, consume):
+        path = made("storage", 1)
+        consume(5, "storage")
+        create_limits("other", limit_flag("projects", 1))
+        database.execute("UPDATE tenants SET plan_name = 'other'")
+        api.delete(path, token=key)
+        database.execute("UPDATE tenants SET plan_name = 'free'")
+
+        consume(1, "storage")
+
+        found = database.query("SELECT action FROM audit_events WHERE target_type = 'limit'")
+        assert sorted(row.action for row in found) == ["limit.reached", "limit.warning"]
+
     def test_counts_in_the_period_of_the_hold(self, made, settle, consume):
         path = made("unlimited", 4)
         pass_days()
