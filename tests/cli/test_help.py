@@ -17,7 +17,7 @@ TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
     "api-keys revoke", "billing customers delete", "billing prices delete", "custom-fields delete", "emails lift", "flags delete-override", "plans delete",
     "platform-admins remove", "scim delete", "tenants delete", "tenants plan clear", "tenants suspend",
-    "users delete", "users erase", "webhook-endpoints delete",
+    "usage holds release", "users delete", "users erase", "webhook-endpoints delete",
 }  # fmt: skip
 
 
