@@ -73,6 +73,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "audit_list_events_as_csv": ("audit csv",),
     "billing_customers_list_waiting_customers": ("billing customers waiting",),
+    "credits_get_grant": ("credits show-grant",),
     "custom_fields_restore": ("custom-fields restore confirm=true",),
     "custom_fields_create": ('custom-fields create entity_type?="user"',),
     "emails_lift_suppression": ("emails lift",),
