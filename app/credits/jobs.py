@@ -14,15 +14,21 @@ from app.credits import service
 
 @job(queue=Queue.MAINTENANCE, every=60)
 def refresh_credits() -> None:
-    """Expire and grant what is due, at most 500 balances; then record what has expired.
+    """Expire and grant what is due, each balance in a transaction of its own.
 
-    Each balance has a transaction of its own. Balances are correct before that, too.
+    Then record what has expired. Balances are correct before that, too.
     """
-    with tenancy.platform_transaction():
-        due = service.find_due(BATCH)
-    for row in due:
-        with logged_errors("credits_not_refreshed", tenant_id=str(row.tenant_id)):
-            retries.run(partial(_refresh, row.tenant_id, row.feature))
+    failed: set[tuple[UUID, str]] = set()
+    while True:
+        with tenancy.platform_transaction():
+            due = set(service.find_due(BATCH + len(failed))) - failed
+        for tenant_id, feature in due:
+            failed.add((tenant_id, feature))
+            with logged_errors("credits_not_refreshed", tenant_id=str(tenant_id)):
+                retries.run(partial(_refresh, tenant_id, feature))
+                failed.remove((tenant_id, feature))
+        if not due:
+            break
     delete_in_batches(partial(service.announce_expired, actor=SYSTEM_JOB))
 
 

@@ -14,7 +14,6 @@ CREATE OR REPLACE FUNCTION refresh_credits(
 DECLARE
     balance credit_balances;
     plan record;
-    period record;
     given bigint := 0;
     excess bigint;
     lot record;
@@ -32,12 +31,13 @@ BEGIN
             (l.metering ->> 'rollover_cap')::bigint AS cap
         INTO plan FROM tenant_limits(wanted_tenant_id, wanted_feature) l
         WHERE l.credits = wanted_feature;
-    SELECT u.starts, u.ends INTO period FROM lock_usage(
-        wanted_tenant_id, wanted_feature, coalesce(plan.period, 'none')
-    ) u;
-    UPDATE credit_balances b SET period_start = period.starts
-        WHERE b.tenant_id = wanted_tenant_id AND b.feature = wanted_feature
-            AND b.period_start IS DISTINCT FROM period.starts;
+    IF FOUND THEN
+        SELECT u.starts, u.ends INTO starts, ends
+            FROM lock_usage(wanted_tenant_id, wanted_feature, plan.period) u;
+        UPDATE credit_balances b SET period_start = starts
+            WHERE b.tenant_id = wanted_tenant_id AND b.feature = wanted_feature
+                AND b.period_start IS DISTINCT FROM starts;
+    END IF;
     PERFORM settle_credits(wanted_tenant_id, wanted_feature, h.hold_id, 0)
         FROM (
             SELECT DISTINCT h.hold_id FROM credit_holds h
@@ -55,8 +55,8 @@ BEGIN
             ) l;
     END IF;
     IF plan.most > -1 THEN
-        SELECT coalesce(sum(l.granted) FILTER (WHERE l.period_start = period.starts), 0),
-                sum(l.remaining) FILTER (WHERE l.period_start < period.starts) - plan.cap
+        SELECT coalesce(sum(l.granted) FILTER (WHERE l.period_start = starts), 0),
+                sum(l.remaining) FILTER (WHERE l.period_start < starts) - plan.cap
             INTO given, excess
             FROM credit_lots l
             WHERE l.tenant_id = wanted_tenant_id AND l.feature = wanted_feature
@@ -65,7 +65,7 @@ BEGIN
             FOR lot IN
                 SELECT l.id, l.remaining FROM credit_lots l
                 WHERE l.tenant_id = wanted_tenant_id AND l.feature = wanted_feature
-                    AND l.remaining > 0 AND l.period_start < period.starts
+                    AND l.remaining > 0 AND l.period_start < starts
                 ORDER BY l.period_start, l.created_at, l.id
             LOOP
                 PERFORM post_credits(
@@ -77,9 +77,9 @@ BEGIN
         END IF;
         IF plan.most > given THEN
             PERFORM grant_credits(
-                wanted_tenant_id, wanted_feature, plan.most - given, 'plan', 100, period.starts,
-                CASE WHEN coalesce(plan.rollover, 'none') = 'none' THEN period.ends END,
-                period.starts, NULL
+                wanted_tenant_id, wanted_feature, plan.most - given, 'plan', 100,
+                CASE WHEN starts = 'epoch' THEN date_trunc('day', now(), 'UTC') ELSE starts END,
+                CASE WHEN coalesce(plan.rollover, 'none') = 'none' THEN ends END, starts, NULL
             );
         END IF;
     END IF;
@@ -92,7 +92,7 @@ BEGIN
             ), (
                 SELECT min(h.expires_at) FROM credit_holds h
                 WHERE h.tenant_id = wanted_tenant_id AND h.feature = wanted_feature
-            ), CASE WHEN plan.most > 0 THEN period.ends END
+            ), CASE WHEN plan.most > 0 THEN ends END
         ) WHERE b.tenant_id = wanted_tenant_id AND b.feature = wanted_feature;
     END IF;
     SELECT c.most, c.free, c.starts, c.ends INTO most, free, starts, ends

@@ -23,17 +23,18 @@ LANGUAGE sql STABLE AS $$
                 ORDER BY place LIMIT 1
             ), flag -> 'default_value') END)::text::bigint,
         CASE WHEN flag ->> 'flag_key' = 'seats' THEN 'none'
-            ELSE flag #>> '{metering,period}' END,
-        flag #>> '{metering,policy}',
-        ARRAY(SELECT json_array_elements_text(flag #> '{metering,warn_at}')::smallint),
-        CASE WHEN flag #> '{metering,kind}' IS NOT NULL THEN flag ->> 'flag_key'
-            ELSE flag #>> '{metering,burns,credits}' END,
-        coalesce((flag #>> '{metering,burns,rate}')::bigint, 1),
-        flag -> 'metering'
+            ELSE m.metering ->> 'period' END,
+        m.metering ->> 'policy',
+        ARRAY(SELECT json_array_elements_text(m.metering -> 'warn_at')::smallint),
+        CASE WHEN m.metering -> 'kind' IS NOT NULL THEN flag ->> 'flag_key'
+            ELSE m.metering #>> '{burns,credits}' END,
+        coalesce((m.metering #>> '{burns,rate}')::bigint, 1),
+        m.metering
     FROM plans_in_force f
     JOIN plan_presets p ON p.name = f.plan_name
     LEFT JOIN plan_presets ended ON ended.name = f.ended_plan_name
     CROSS JOIN LATERAL json_array_elements(p.flags) flag
+    CROSS JOIN LATERAL (SELECT flag -> 'metering' AS metering OFFSET 0) m  -- parsed once
     LEFT JOIN LATERAL (
         SELECT o.flag_value, o.expires_at FROM feature_overrides o
         WHERE o.tenant_id = f.tenant_id AND o.plan_preset_id = ANY (ARRAY[p.id, ended.id])

@@ -349,6 +349,50 @@ class TestLimits:
         assert answer.status_code == 422
         assert answer.json["detail"][0]["loc"][:4] == ["body", "flags", 0, "metering"]
 
+    def test_that_are_credits_can_be_sent_back(self, api):
+        credits = {**self.METERING, "kind": "credits", "rollover": "cap", "rollover_cap": 9}
+        flags = [
+            self.flag("tokens", {**credits, "warn_below": [5]}),
+            self.flag("images", {**self.METERING, "burns": {"credits": "tokens", "rate": 3}}),
+        ]
+
+        answer = api.post(URL, token=platform_token(), json={"name": "x", "flags": flags})
+
+        made = answer.json["data"]
+        assert [flag["metering"] for flag in made["flags"]] == [flag["metering"] for flag in flags]
+        answer = api.patch(f"{URL}/{made['id']}", token=platform_token(), json=made)
+        assert (answer.status_code, answer.json["data"]) == (200, made)
+
+    @pytest.mark.parametrize(
+        ("metering", "field"),
+        [
+            ({"kind": "credits", "policy": "soft"}, "policy"),
+            ({"kind": "credits", "rollover": "cap"}, "rollover_cap"),
+            ({"kind": "credits", "rollover": "all", "rollover_cap": 1}, "rollover_cap"),
+            ({"kind": "credits", "burns": {"credits": "calls", "rate": 1}}, "burns"),
+            ({"kind": "tokens"}, "kind"),
+            ({"rollover": "all"}, "rollover"),
+            ({"warn_below": [1]}, "warn_below"),
+            ({"burns": {"credits": "nope", "rate": 1}}, "burns"),
+            ({"burns": {"credits": "calls", "rate": 1}}, "burns"),
+            ({"burns": {"credits": "calls", "rate": 0}}, "burns"),
+            ({"burns": {"credits": "calls", "rate": 1.5}}, "burns"),
+        ],
+    )
+    def test_refuse_metering_that_contradicts_itself(self, api, metering, field):
+        answer = self.send(api, metering={**self.METERING, **metering})
+
+        assert [loc[:5] for _, loc in faults(answer)] == [["body", "flags", 0, "metering", field]]
+
+    def test_of_seats_are_no_credits(self, api):
+        answer = self.send(api, flag_key="seats", metering={**self.METERING, "kind": "credits"})
+
+        assert faults(answer) == [("value_error", ["body", "flags", 0, "metering", "kind"])]
+
+    @staticmethod
+    def flag(key, metering):
+        return {"flag_key": key, "flag_type": "limit", "default_value": 5, "metering": metering}
+
     def test_are_shown_by_ofrep_as_their_number(self, api):
         made = self.send(api, metering=self.METERING).json["data"]
         tenant = create_tenant(plan_name="x")
