@@ -160,11 +160,9 @@ def list_entries(
 ) -> Page:
     """One page of a tenant's ledger, the newest first."""
     below = NEWEST if cursor is None else int(cursor)
-    values: dict[str, object] = {"tenant_id": tenant_id, "below": below, "limit": limit + 1}
-    if feature is None:
-        found = statements.LIST_ENTRIES.all(**values)
-    else:
-        found = statements.LIST_ENTRIES_OF.all(**values, feature=feature)
+    found = statements.LIST_ENTRIES.all(
+        tenant_id=tenant_id, feature=feature, below=below, limit=limit + 1
+    )
     page = found[:limit]
     return Page(page, str(page[-1].number) if len(found) > limit else None)
 

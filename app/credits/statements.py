@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import bindparam, select
 
 from app.core.db.statements import Statement
-from app.credits.models import CreditEntry, CreditLot
+from app.credits.models import CreditLot
 
 # The balances of the plan, and those that have lots, in the order in which they are locked.
 REFRESH = Statement(
@@ -75,18 +75,12 @@ LIST_BALANCES = Statement(
     "SELECT feature FROM credit_balances WHERE tenant_id = CAST(:tenant_id AS uuid)"
     ' AND feature = coalesce(CAST(:feature AS text), feature) ORDER BY feature COLLATE "C"',
 )
-_entries = select(CreditEntry).where(
-    CreditEntry.tenant_id == bindparam("tenant_id"), CreditEntry.number < bindparam("below")
-)
-_newest = CreditEntry.number.desc()
 LIST_ENTRIES = Statement(
-    "credit_entries.list", _entries.order_by(_newest).limit(bindparam("limit"))
-)
-LIST_ENTRIES_OF = Statement(
-    "credit_entries.list_of",
-    _entries.where(CreditEntry.feature == bindparam("feature"))
-    .order_by(_newest)
-    .limit(bindparam("limit")),
+    "credit_entries.list",
+    "SELECT * FROM credit_entries WHERE tenant_id = CAST(:tenant_id AS uuid) AND number < :below"
+    " AND (CAST(:feature AS text) IS NULL OR feature = :feature)"
+    " ORDER BY number DESC LIMIT :limit",
+    prepare=False,
 )
 LIST_DUE = Statement(
     "credit_balances.list_due",
