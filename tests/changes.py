@@ -130,6 +130,7 @@ def make_world(app: Flask) -> dict[str, Any]:
     )
     create_webhook_endpoint(tenant_id)
     create_hold(tenant_id)
+    create_lot(tenant_id)
     execute(
         "UPDATE plan_presets SET flags = (flags::jsonb || CAST(:flag AS jsonb))::json",
         flag=json.dumps(credits_flag("ai-credits", 0)),
@@ -225,9 +226,6 @@ VALUES = {
             "source": "promotion",
             "tenant_id": world["tenant_id"],
         }
-    },
-    "POST /v1/credits/grants/{lot_id}/revoke": lambda api, world: {
-        "row_id": str(create_lot(UUID(world["tenant_id"])).id)
     },
     "PUT /v1/usage/{feature}": lambda api, world: {"row_id": "api-calls"},
     "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"display_name": "Renamed"}},

@@ -127,9 +127,10 @@ OTHERWISE = {
     "GET /v1/events",
     "GET /v1/events/stream",
     "GET /v1/search",
+    "GET /v1/usage/days",
     "POST /v1/memberships/tenant",
 }
-"""They filter by the tenant, or look for the user first."""
+"""They filter by the tenant, or look for the user or the limit first."""
 
 
 class TestNotFound:

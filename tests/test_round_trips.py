@@ -37,6 +37,7 @@ RECEIPT = 3
 SEVERAL_STATEMENTS = {
     "GET /v1/billing/flags/flagd.json",
     "GET /v1/billing/providers",
+    "GET /v1/credits",
     "GET /v1/operations/findings",
     "GET /v1/operations/work",
 }

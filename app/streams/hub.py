@@ -84,17 +84,9 @@ class Hub:
         for stream in [*self.streams]:
             stream.end(b"retry: 1000\n\n")
 
-    def check_room(self, tenant_id: UUID | None) -> None:
-        """Raise StreamsFull or TooManyStreams if no stream may be opened."""
-        config: Config = self.app.extensions["config"]
-        if self.is_stopping or len(self.streams) >= config.stream_limit:
-            raise StreamsFull
-        if tenant_id and len(self._of_tenant.get(tenant_id, ())) >= config.stream_tenant_limit:
-            raise TooManyStreams(headers={"Retry-After": "60"})
-
     def add(self, stream: Stream) -> None:
-        """Hold an open stream; raises as :meth:`check_room`."""
-        self.check_room(stream.tenant_id)
+        """Hold an open stream; raises as :func:`check_room`."""
+        check_room(self, stream.tenant_id)
         self.streams.add(stream)
         self._of_tenant[stream.tenant_id].add(stream)
         self._of_proof[stream.proof].add(stream)
@@ -103,6 +95,10 @@ class Hub:
         if isinstance(stream, FlagStream):
             self._changed.add(stream.tenant_id)  # its flags may have changed since they were read
             self._woken.set()
+
+    def count(self, tenant_id: UUID) -> int:
+        """How many streams of a tenant are open."""
+        return len(self._of_tenant.get(tenant_id, ()))
 
     def remove(self, stream: Stream) -> None:
         self.streams.remove(stream)
@@ -217,3 +213,12 @@ class Hub:
         if time.monotonic() >= self._seen_due:
             self._seen_due = time.monotonic() + SEEN_EVERY
             LAST_SEEN.put({EXTENSION: time.time()})
+
+
+def check_room(hub: Hub, tenant_id: UUID | None) -> None:
+    """Raise StreamsFull or TooManyStreams if no stream may be opened."""
+    config: Config = hub.app.extensions["config"]
+    if hub.is_stopping or len(hub.streams) >= config.stream_limit:
+        raise StreamsFull
+    if tenant_id and hub.count(tenant_id) >= config.stream_tenant_limit:
+        raise TooManyStreams(headers={"Retry-After": "60"})

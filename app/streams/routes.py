@@ -25,7 +25,7 @@ from app.core.http.request import Request, current_request
 from app.core.json_text import Json
 from app.events.service import FIND_FEED, PositionGone, list_events
 from app.flags.evaluation import fingerprint
-from app.streams.hub import EXTENSION, Hub, StreamsFull, TooManyStreams
+from app.streams.hub import EXTENSION, Hub, StreamsFull, TooManyStreams, check_room
 from app.streams.schemas import FeedStreamQuerySchema, FlagStreamQuerySchema, LastEventSchema
 from app.streams.stream import PAGE, FeedStream, FlagStream, Stream, WaitingRead
 
@@ -141,7 +141,7 @@ def _place(access: Requires, tenant_id: UUID | None) -> tuple[Hub, Requires, UUI
     if hub is None:
         url = current_config().stream_url
         raise NotStreamProcess(url and f"{NotStreamProcess.detail} Its address is {url}.")
-    hub.check_room(tenant_id)
+    check_room(hub, tenant_id)
     return hub, access, tenant_id
 
 

@@ -17,7 +17,6 @@ class Documented(Schema):
     examples = {
         "feature": "api-calls",
         "day": "2026-01-31",
-        "days": 30,
         "used": 24_000,
         "limit": 100_000,
         "pace_per_day": 2850.5,
@@ -40,11 +39,13 @@ class Pace(Scalar):
 class DaysQuerySchema(Documented, TenantChoiceSchema):
     """The tenant, the limit, and how many days."""
 
+    examples = {**Documented.examples, "days": 30}
+
     feature = Str(required=True)
     days = Int(ge=1, le=MAX_DAYS, load_default=30, description="How many days, today included.")
 
 
-class DaySchema(Documented, AnswerSchema):
+class UsageOfDaySchema(Documented, AnswerSchema):
     """What a day has used."""
 
     examples = {**Documented.examples, "used": 2900}
@@ -67,8 +68,12 @@ class UsageByDaySchema(Documented, AnswerSchema):
     """What was used of a limit on each day, the oldest first."""
 
     feature = Str()
-    days = ListOf(Nested(DaySchema), metadata={"maxItems": MAX_DAYS})
-    forecast = Nested(ForecastSchema)
+    days = ListOf(
+        Nested(UsageOfDaySchema),
+        description="The last days, today included.",
+        metadata={"maxItems": MAX_DAYS},
+    )
+    forecast = Nested(ForecastSchema, description="When the limit ends at the present pace.")
 
 
 class LimitForecastSchema(Documented, AnswerSchema):
