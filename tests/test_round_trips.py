@@ -40,6 +40,7 @@ SEVERAL_STATEMENTS = {
     "GET /v1/credits",
     "GET /v1/operations/findings",
     "GET /v1/operations/work",
+    "GET /v1/usage/days",
 }
 
 CREDENTIALS = ["owner", "tenant's key", "platform token", "platform key"]

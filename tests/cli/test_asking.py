@@ -14,6 +14,7 @@ from tests.custom_fields.fields import create_field
 from tests.database import row
 from tests.factories import (
     create_api_key,
+    create_hold,
     create_override,
     create_preset,
     create_tenant,
@@ -36,6 +37,7 @@ NAMES = {
     "tenants delete": "Delete closed with all its data after 30 day(s)",
     "tenants plan clear": "assigned plan: acme?",
     "tenants suspend": "Suspend a tenant: acme?",
+    "usage holds release": "End a hold of which nothing was used: ",
     "users delete": "Erase a user, which cannot be undone: ada@acme.example of acme?",
     "users erase": "ada@acme.example, known in 1 tenant(s)",
     "webhook-endpoints delete": "https://hooks.example.com/",
@@ -75,6 +77,7 @@ def rows(app):
         "tenants delete": "closed",
         "tenants plan clear": tenant.id,
         "tenants suspend": tenant.id,
+        "usage holds release": create_hold(tenant.id).id,
         "users delete": "ada@acme.example",
         "users erase": "ada@acme.example",
         "webhook-endpoints delete": create_webhook_endpoint(tenant.id).id,
