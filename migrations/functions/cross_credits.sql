@@ -29,7 +29,7 @@ BEGIN
             FROM unnest(l.warn_at) p
             UNION
             SELECT CASE b WHEN '0' THEN '100%' ELSE b END,
-                floor(100 - 100.0 * b::bigint / balance.last_grant)::integer, b::bigint
+                greatest(floor(100 - 100.0 * b::bigint / balance.last_grant), 0)::integer, b::bigint
             FROM json_array_elements_text(l.metering -> 'warn_below') b
         ) t
         WHERE l.credits = wanted_feature AND credits.free <= t.rest
@@ -39,7 +39,7 @@ BEGIN
         told_at := balance.told ->> threshold.key;
         CONTINUE WHEN told_at >= least(balance.granted_at, now() - interval '1 hour');
         balance.told := balance.told || jsonb_build_object(threshold.key, now());
-        percent := greatest(threshold.percent, 0);
+        percent := threshold.percent;
         RETURN NEXT;
     END LOOP;
     UPDATE credit_balances b SET told = balance.told
