@@ -32,7 +32,7 @@ def list_credits(query: dict[str, Json]) -> Page:
     """List a tenant's balances, now or as of a time in the past."""
     tenant_id, at = target_id(query.pop("tenant_id", None)), query.pop("at", None)
     if at is None:
-        return Page(service.list_balances(tenant_id, **query), None)
+        return Page(service.list_balances(tenant_id, **query, actor=current_actor()), None)
     if at > utcnow():
         raise Invalid(value_error(["query", "at"], "must be in the past", at.isoformat()))
     return Page(service.list_past_balances(tenant_id, at, **query), None)
@@ -56,7 +56,8 @@ def list_entries(query: dict[str, Json]) -> Page:
 def grant(body: dict[str, Json]) -> Any:
     """Grant credits to a tenant, as a lot of their own.
 
-    All grants of a feature that have not expired can have at most 10^18 credits.
+    All grants of a feature that have not expired can have at most 10^18 credits, and at most 1000
+    lots have credits left.
     """
     return service.grant(take_target_id(body), **body, actor=current_actor())
 

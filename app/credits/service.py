@@ -27,10 +27,12 @@ from app.plans.flag_types import UNLIMITED, Policy
 from app.tenants.models import Tenant
 
 MOST = 10**18
+MOST_LOTS = 1000  # granted to a balance and not used up: one use may take from all
 LOTS_SHOWN = 100  # of each balance
 NEWEST = 2**63 - 1  # above the number of every entry
 
 UNKNOWN = "the tenant's plan has no such credits"
+TOO_MANY = f"{MOST_LOTS} lots have credits left; grant larger ones, or revoke some"
 TOO_LARGE = f"all grants that have not expired can have at most {MOST}"
 
 
@@ -49,14 +51,16 @@ def grant(
     """Add a lot to a balance; a ``starts_at`` in the past means now.
 
     Raises NotFound for an unknown tenant, and Invalid for an unknown feature, a sum that is too
-    large, and a lot that would end before it starts.
+    large, too many lots, and a lot that would end before it starts.
     """
     queries.get_row(Tenant, tenant_id)
     if statements.REFRESH_OF_PLAN.first(tenant_id=tenant_id, feature=feature) is None:
         raise Invalid(value_error(["body", "feature"], UNKNOWN, feature))
-    granted = statements.SUM_GRANTED.scalar(tenant_id=tenant_id, feature=feature)
-    if granted + amount > MOST:
+    known = statements.SUM_GRANTED.one(tenant_id=tenant_id, feature=feature)
+    if known.granted + amount > MOST:
         raise Invalid(value_error(["body", "amount"], TOO_LARGE, amount))
+    if known.lots >= MOST_LOTS:
+        raise Invalid(value_error(["body", "feature"], TOO_MANY, feature))
     now = utcnow()
     if expires_at is not None and expires_at <= max(starts_at or now, now):
         reason = "must be in the future, and after starts_at"
@@ -110,17 +114,20 @@ def revoke(
         after = {"remaining": remaining, "reason": reason}
         change = Change({"remaining": before.remaining}, after)
         _record("credits.revoked", lot, change, actor=actor)
+        announce_low(before.tenant_id, [before.feature], actor=actor)
     return lot
 
 
-def list_balances(tenant_id: UUID, *, feature: str | None = None) -> list[dict[str, object]]:
+def list_balances(
+    tenant_id: UUID, *, feature: str | None = None, actor: Actor
+) -> list[dict[str, object]]:
     """The balances of a tenant, by feature, each with the first lots that are used.
 
     Raises NotFound for an unknown tenant.
     """
     queries.get_row(Tenant, tenant_id)
-    which = {"tenant_id": tenant_id, "feature": feature}
-    found = statements.REFRESH.all(**which)
+    found = statements.REFRESH.all(tenant_id=tenant_id, feature=feature)
+    announce_low(tenant_id, [row.feature for row in found], actor=actor)
     lots = _lots(tenant_id, feature=feature, at=None)
     return [
         {

@@ -29,7 +29,8 @@ REFRESH_OF_PLAN = Statement(
 )
 SUM_GRANTED = Statement(
     "credits.sum_granted",
-    "SELECT coalesce(sum(granted), 0) FROM credit_lots"
+    "SELECT coalesce(sum(granted), 0) AS granted,"
+    " count(*) FILTER (WHERE remaining > 0 AND period_start IS NULL) AS lots FROM credit_lots"
     " WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature = :feature"
     " AND coalesce(expires_at, 'infinity') > now()",
 )

@@ -86,6 +86,7 @@ BEGIN
         ends := counter.ends;
         IF credits = feature AND affords IS NOT NULL THEN
             most := balance_most;
+            held := least(held, balance_most - balance_free);
             used := balance_most - balance_free - held;
             ends := balance_ends;
         END IF;

@@ -50,6 +50,7 @@ BEGIN
     ends := counter.ends;
     IF granted.credits = wanted_feature AND affords IS NOT NULL THEN
         most := balance.most;
+        held := least(held, balance.most - balance.free);
         used := balance.most - balance.free - held;
         ends := balance.ends;
     END IF;

@@ -40,9 +40,13 @@ BEGIN
     END IF;
     PERFORM settle_credits(wanted_tenant_id, wanted_feature, h.hold_id, 0)
         FROM (
-            SELECT DISTINCT h.hold_id FROM credit_holds h
-            WHERE h.tenant_id = wanted_tenant_id AND h.feature = wanted_feature
-                AND h.expires_at <= now()
+            SELECT DISTINCT e.hold_id FROM (  -- a hold may just be extended
+                SELECT h.hold_id FROM credit_holds h
+                WHERE h.tenant_id = wanted_tenant_id AND h.feature = wanted_feature
+                    AND h.expires_at <= now()
+                ORDER BY h.hold_id, h.lot_id
+                FOR UPDATE
+            ) e
         ) h;
     IF balance.due_at <= clock_timestamp() THEN
         PERFORM post_credits(wanted_tenant_id, l.id, 'expire', -l.remaining, NULL, NULL)

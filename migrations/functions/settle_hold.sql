@@ -28,7 +28,7 @@ DECLARE
     unlimited boolean;
     added bigint;  -- what was used since the last report
     own bigint;  -- what the hold still has
-    paid bigint;  -- what the credits suffice for that the hold has
+    paid bigint;  -- what the credits suffice for that the hold has, then what is taken of them
     counts bigint;
     balance record;
     keeps bigint;
@@ -62,6 +62,7 @@ BEGIN
     ends := counter.period_end;
     IF hold.credits = hold.feature AND affords IS NOT NULL THEN
         most := balance.most;
+        held := least(held, balance.most - balance.free);
         used := balance.most - balance.free - held;
         ends := balance.ends;
     END IF;
@@ -112,19 +113,18 @@ BEGIN
         END IF;
         hold.expires_at := now() + coalesce(seconds, hold.ttl_seconds) * interval '1 second';
     END IF;
+    paid := least(counts, paid + coalesce(affords, 0));  -- unlimited credits pay the rest
     crossed := count_usage(
         hold.tenant_id, hold.feature, hold.period_start,
-        CASE WHEN hold.credits = hold.feature THEN 0 ELSE counts END, own - keeps, used,
+        CASE WHEN hold.credits = hold.feature THEN counts - paid ELSE counts END, own - keeps, used,
         counter.announced,
         CASE WHEN granted.feature IS NULL THEN counter.announced_limit ELSE most END,
         coalesce(granted.warn_at, '{}')
     );
     IF hold.credits IS NOT NULL THEN
-        PERFORM settle_credits(  -- where credits are unlimited now, only what the hold took
-            hold.tenant_id, hold.credits, wanted_id,
-            least(counts, paid + coalesce(affords, 0)) * hold.rate
-        );
-        affords := paid + affords - counts;
+        PERFORM settle_credits(hold.tenant_id, hold.credits, wanted_id, paid * hold.rate);
+        SELECT c.free / hold.rate INTO affords
+            FROM tenant_credits(hold.tenant_id, hold.credits) c;
     END IF;
     used := used + counts;
     held := held + keeps;

@@ -5,7 +5,7 @@
 -- Returns `most`, all that was granted in the lots that have started and not expired (-1: unlimited),
 -- and `free`, what is left of it (NULL: unlimited). `starts` and `ends` are the plan's period; `ends`
 -- is NULL if the plan will grant no more. All are NULL for no feature.
--- Called by: consume_usage, cross_credits, refresh_credits, tenant_usage
+-- Called by: consume_usage, cross_credits, refresh_credits, settle_hold, tenant_usage
 CREATE OR REPLACE FUNCTION tenant_credits(
     wanted_tenant_id uuid, wanted_feature text,
     OUT most bigint, OUT free bigint, OUT starts timestamptz, OUT ends timestamptz

@@ -14,9 +14,9 @@ RETURNS TABLE (
     SELECT l.feature, coalesce(b.most, l.most), l.period, l.policy, l.warn_at, p.starts,
         CASE WHEN b.most IS NULL THEN p.ends ELSE b.ends END,
         CASE WHEN l.feature = 'seats' THEN count_seats(wanted_tenant_id)
-            WHEN b.free IS NOT NULL THEN b.most - b.free - h.held
+            WHEN b.free IS NOT NULL THEN greatest(b.most - b.free - h.held, 0)
             ELSE coalesce(c.used, 0) END,
-        coalesce(c.announced, 0::smallint), h.held
+        coalesce(c.announced, 0::smallint), least(h.held, b.most - b.free)
     FROM tenant_limits(wanted_tenant_id, wanted_feature) l
     CROSS JOIN LATERAL usage_period(wanted_tenant_id, l.feature, l.period, now()) p
     LEFT JOIN usage_counters c ON c.tenant_id = wanted_tenant_id AND c.feature = l.feature

@@ -102,6 +102,19 @@ class TestGrant:
     def test_refuses_amounts_that_are_no_positive_integers(self, grant, amount):
         assert locs(grant(amount)) == [["body", "amount"]]
 
+    def test_refuses_more_than_a_thousand_lots_that_are_not_used_up(self, grant, tenant):
+        grant()
+        database.execute(
+            "INSERT INTO credit_lots (tenant_id, id, created_at, starts_at, feature, granted,"
+            " remaining, spent, untold, version, priority, source) SELECT tenant_id,"
+            " gen_random_uuid(), created_at, starts_at, feature, 1, 1, 0, 0, 0, 100, source"
+            " FROM credit_lots CROSS JOIN generate_series(1, 999)"
+        )
+        assert locs(grant()) == [["body", "feature"]]
+
+        database.execute("UPDATE credit_lots SET remaining = 0 WHERE granted = 1")
+        assert grant().status_code == 201
+
     def test_refuses_a_sum_that_is_too_large(self, grant):
         grant()
         database.execute("UPDATE credit_lots SET granted = 1000000000000000000 - 5")

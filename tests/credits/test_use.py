@@ -1,5 +1,6 @@
 """Credits that are consumed and held, also for the use of other limits."""
 
+import json
 from collections import Counter
 from datetime import timedelta
 from time import sleep
@@ -49,6 +50,7 @@ def preset(app):
         credits_flag("capped", 100, period="month", rollover="cap", rollover_cap=30),
         credits_flag("open", -1),
         burning("images", -1, 10),
+        burning("bulk", -1, 10**6),
         burning("pages", 5, 3),
         burning("soft", 1, 50, policy="soft"),
     )
@@ -407,6 +409,33 @@ class TestHolds:
         assert (late["is_late"], late["counted"], late["over_by"]) == (True, 2, 3)
         assert database.row(CreditBalance, feature="tokens").balance == 5
 
+    def test_of_a_lot_that_has_expired_are_no_negative_use(
+        self, api, hold, settle, check, grant, key
+    ):
+        lot, _ = grant(10, expires_in=100), grant(10)
+        held = hold(amount=10)
+        expire_lot(lot)
+
+        listed = api.get("/v1/usage", token=key, query_string={"feature": "tokens"}).json["data"]
+        refused = hold(amount=11).json["data"]
+        settled = settle(held, 7).json["data"]
+
+        for row in (check(), refused, *listed):
+            assert (row["limit"], row["used"], row["remaining"]) == (10, 0, 10)
+        assert settled["remaining"] == 10
+
+    def test_of_credits_that_are_unlimited_now_count_any_amount(
+        self, hold, settle, grant, preset, tenant
+    ):
+        grant(10**6)
+        bulk = hold("bulk", 1)
+        create_override(tenant, preset, "tokens", -1)
+
+        answer = settle(bulk, 10**15).json["data"]
+
+        assert (answer["counted"], answer["over_by"], answer["remaining"]) == (10**15, 0, None)
+        assert entries()[-2:] == [("release", 10**6), ("consume", -(10**6))]
+
     @pytest.mark.parametrize("feature", ["tokens", "images"])
     def test_cannot_be_a_lease(self, api, key, grant, feature):
         grant(100)
@@ -445,6 +474,22 @@ class TestHolds:
         assert database.rows(CreditHold) == []
         assert database.row(UsageHold).expires_at < utcnow()
 
+    def test_that_are_just_extended_keep_their_credits(self, grant, hold, consume):
+        grant(100)
+        held = hold("images", 3, ttl_seconds=1).json["data"]["id"]
+
+        def extend():
+            with platform_transaction():
+                holds.extend(held, 60)
+                sleep(1.5)
+
+        def take():
+            sleep(1.2)
+            return consume("tokens", 80).status_code
+
+        assert at_once([extend, take])[1] == 409
+        assert database.row(CreditHold).amount == 30
+
 
 class TestAlerts:
     @pytest.fixture(autouse=True)
@@ -473,9 +518,31 @@ class TestAlerts:
 
         assert events("limit.reached") == [100, 100]
 
-    def test_are_also_told_when_credits_expire_lot(self, app, consume, grant):
+    def test_are_also_told_when_credits_expire(self, app, consume, grant):
         expire_lot(grant(200, expires_in=100))
 
         run_job(app)
 
         assert events("limit.reached") == [100]
+
+    def test_are_also_told_when_credits_are_found_expired(self, api, key, grant):
+        expire_lot(grant(200, expires_in=100))
+
+        assert api.get("/v1/credits", token=key).json["data"][0]["balance"] == 0
+
+        assert events("limit.reached") == [100]
+
+    def test_are_also_told_when_credits_are_revoked(self, grant):
+        lot = grant(200)
+
+        with platform_transaction():
+            service.revoke(str(lot), reason="refund", actor=SYSTEM_CLI)
+
+        assert events("limit.reached") == [100]
+
+    def test_above_a_small_grant_are_none(self, app, consume, grant):
+        flag = credits_flag("tokens", 0, warn_below=[10**15])
+        database.execute("UPDATE plan_presets SET flags = :flags", flags=json.dumps([flag]))
+        grant(2)
+
+        assert consume().status_code == 200
