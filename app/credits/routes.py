@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from app.auth.guard import current_actor, requires
@@ -28,14 +29,14 @@ BLUEPRINTS = (blp,)
 @blp.columns("feature", "balance", "held", "next_grant_at")
 @blp.response(200, schemas.CreditBalanceSchema(many=True))
 @reads_primary
-def list_credits(query: dict[str, Json]) -> Page:
+def list_credits(query: dict[str, Json]) -> Sequence[Any]:
     """List a tenant's balances, now or as of a time in the past."""
     tenant_id, at = target_id(query.pop("tenant_id", None)), query.pop("at", None)
     if at is None:
-        return Page(service.list_balances(tenant_id, **query, actor=current_actor()), None)
+        return service.list_balances(tenant_id, **query, actor=current_actor())
     if at > utcnow():
         raise Invalid(value_error(["query", "at"], "must be in the past", at.isoformat()))
-    return Page(service.list_past_balances(tenant_id, at, **query), None)
+    return service.list_past_balances(tenant_id, at, **query)
 
 
 @blp.get("/entries")
