@@ -1,5 +1,6 @@
 """Every action of the console leaves an audit row that names the person who acted."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -16,12 +17,12 @@ from app.tenants.models import Tenant
 from tests import database
 from tests.console.conftest import Browser
 from tests.console.world import address_of, create_world, pages_of
-from tests.factories import PLATFORM_SUBJECT, create_member, create_preset, save
+from tests.factories import PLATFORM_SUBJECT, create_member, create_preset, credits_flag, save
 from tests.search import finding
 
 SLUG = {"form_confirmation": "acme"}
-# They change a session, and nothing that is stored about tenants.
-WITHOUT_AUDIT_ROW = {"choose_tenant", "sign_out", "use_link"}
+# They change a session, and nothing that is stored about tenants. What is counted and held has no row.
+WITHOUT_AUDIT_ROW = {"choose_tenant", "release_hold", "sign_out", "use_link"}
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,14 @@ def unused_plan(world: dict[str, Any]) -> None:
 
 def named_key(world: dict[str, Any]) -> None:
     database.execute("UPDATE api_keys SET prefix = 'sk_0123456789'")
+
+
+def paid_in_credits(world: dict[str, Any]) -> None:
+    database.execute(
+        "UPDATE plan_presets SET flags = (flags::jsonb || CAST(:flag AS jsonb))::json",
+        flag=json.dumps(credits_flag("tokens", 0)),
+    )
+    world["key"] = "tokens"
 
 
 def newcomer(world: dict[str, Any]) -> None:
@@ -124,6 +133,9 @@ ACTIONS: dict[str, Action] = {
     "end_override": Action(is_platforms=True),
     "erase_user": Action({"form_confirmation": "member@example.com"}),
     "export_user": Action(),
+    "grant_credits": Action(
+        {"amount": "5", "source": "purchase"}, is_platforms=True, prepare=paid_in_credits
+    ),
     "order_fields": Action(),
     "recover_endpoint": Action(),
     "remove_plan_flag": Action({"form_confirmation": "theme"}, is_platforms=True),
@@ -139,6 +151,7 @@ ACTIONS: dict[str, Action] = {
     "restore_field": Action(after=("archive_field",)),
     "restore_tenant": Action(after=("suspend_tenant", "delete_tenant"), is_platforms=True),
     "revoke_api_key": Action(prepare=named_key, values={"form_confirmation": "sk_0123456789"}),
+    "revoke_credits": Action({"reason": "Refunded"}, is_platforms=True, prepare=paid_in_credits),
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),

@@ -33,7 +33,7 @@ class TestEveryChange:
 def is_other(answer, event) -> bool:
     """Whether an event is about the answer's row, but with other data."""
     row = (answer.get_json(silent=True) or {}).get("data")
-    if not isinstance(row, dict) or row.get("id") != event["data"]["id"]:
+    if not isinstance(row, dict) or row.get("id") != event["data"].get("id"):
         return False
     row.pop("secret", None)
     return list(row.items()) != list(event["data"].items())

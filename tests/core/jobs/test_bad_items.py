@@ -11,6 +11,9 @@ import pytest
 from app.core.clock import utcnow
 from app.core.jobs import queues
 from app.core.jobs.queues import JOBS
+from app.credits import jobs as credits
+from app.credits import service as credit_service
+from app.credits.models import CreditLot
 from app.imports import jobs as imports
 from app.imports import service as import_service
 from app.imports.models import Import, ImportPiece
@@ -28,6 +31,7 @@ from app.users.models import User, UserErasure
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.factories import (
+    create_lot,
     create_member,
     create_membership,
     create_preset,
@@ -66,6 +70,8 @@ WITHOUT_ITEMS = {
     "app.search.jobs.build_search_terms": ONE_ITEM,
     "app.search.jobs.resume_search_builds": PUSHES,
     "app.usage.jobs.forget_old_usage": STATEMENTS,
+    "app.usage.jobs.store_counts": STATEMENTS,
+    "app.usage.jobs.sweep_holds": STATEMENTS,
     "app.webhooks.deliveries.jobs.remove_old_deliveries": STATEMENTS,
     "app.inbox.jobs.remove_old_webhook_events": STATEMENTS,
     "app.inbox.jobs.remove_payloads": STATEMENTS,
@@ -129,6 +135,20 @@ def apply_waiting_memberships(app, api, bad, monkeypatch):
     webhooks.apply_waiting_memberships()
 
     return len(database.rows(Membership, idp_membership_id="om_2")) == 1
+
+
+def refresh_credits(app, api, bad, monkeypatch):
+    tenants = [create_tenant() for _ in range(3)]
+    for tenant in tenants:
+        create_lot(tenant.id)
+    database.execute("UPDATE credit_lots SET expires_at = now()")
+    database.execute("UPDATE credit_balances SET due_at = now()")
+    bad(credit_service, "refresh", lambda tenant_id, *_: tenant_id == tenants[0].id)
+
+    credits.refresh_credits()
+
+    left = {lot.tenant_id: lot.remaining for lot in database.rows(CreditLot)}
+    return [left[tenant.id] for tenant in tenants] == [1000, 0, 0]
 
 
 def follow_plans(app, api, bad, monkeypatch):
@@ -223,6 +243,7 @@ def schedule(app, api, bad, monkeypatch):
 
 
 CASES = {
+    "app.credits.jobs.refresh_credits": refresh_credits,
     "app.imports.jobs.apply_import": apply_import,
     "app.imports.jobs.remove_old_imports": remove_old_imports,
     "app.privacy.jobs.erase_users": erase_users,
