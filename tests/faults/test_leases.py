@@ -9,5 +9,5 @@ class TestLeases:
 
         assert report.allowed > 100
         assert report.counted > 100
-        assert report.pauses + report.kills > 1
-        assert report.restarts == 2
+        assert report.looks > 10
+        assert report.restarts >= 1

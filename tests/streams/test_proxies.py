@@ -1,7 +1,5 @@
 """One port for both processes, as nginx.conf and Caddyfile in docs/operations set it up."""
 
-import time
-
 import pytest
 
 from app.auth.permissions import Permission
@@ -40,12 +38,10 @@ def test_streams_and_reads_that_wait_reach_the_stream_process(api, proxy, tenant
     flags = Client(port, address(answer.json["eventStreams"][0]))
     feed = Client(port, "/v1/events/stream", key)
 
-    began = time.monotonic()
-    page = Client(port, "/v1/events?wait=1&types=limit.*", key)
+    page = Client(port, "/v1/events?wait=1&types=limit.*", key)  # a web process answers 421
 
     assert (flags.status, feed.status, page.status) == (200, 200, 200)
     assert flags.next()[1]["type"] == "refetchEvaluation"
-    assert time.monotonic() - began > 0.9
     assert Client(port, "/v1/events", key).status == 200
 
 
