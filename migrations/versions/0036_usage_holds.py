@@ -1,19 +1,15 @@
-"""Holds and leases of limits."""
+"""Holds and leases of limits. The next revision installs their functions."""
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-from migrations.replaceable import install
 from migrations.security import isolate
 
 revision = "0036"
 down_revision = "0035"
 branch_labels = None
 depends_on = None
-
-CONSUME = "consume_usage(uuid, text[], bigint[], timestamptz[], uuid[], boolean)"
-REPLACED = (CONSUME, "tenant_usage(uuid, text)", "lock_usage(uuid, text, text)")
 
 
 def upgrade():
@@ -65,23 +61,8 @@ def upgrade():
         postgresql_where="digest IS NOT NULL",
     )
     isolate("usage_holds")
-    for signature in REPLACED:  # a replaced function keeps its columns; its callers stay correct
-        op.execute(f"-- squawk-ignore ban-drop-function\nDROP FUNCTION {signature}")
-    install(revision, "sweep_holds", "count_usage", "lock_usage", "tenant_usage", "consume_usage")
-    install(revision, "hold_usage", "settle_hold")
 
 
 def downgrade():
-    op.execute("DROP FUNCTION settle_hold(uuid, uuid, text, text, bigint, bigint, integer)")
-    op.execute("DROP FUNCTION hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)")
-    for signature in REPLACED:
-        op.execute(f"DROP FUNCTION {signature}")
-    install("0022", "consume_usage")
-    install("0015", "lock_usage", "tenant_usage")
-    op.execute(
-        "DROP FUNCTION count_usage(uuid, text, timestamptz, bigint, bigint, bigint, smallint, bigint,"
-        " smallint[])"
-    )
-    op.execute("DROP FUNCTION sweep_holds(uuid, text, timestamptz)")
     op.drop_table("usage_holds")
     op.drop_column("usage_counters", "held")

@@ -1,4 +1,4 @@
-"""Credits: balances, their lots, the ledger, and what holds have taken."""
+"""Credits: balances, their lots, the ledger, what holds have taken; the functions of holds and credits."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -16,9 +16,9 @@ MOMENT = postgresql.TIMESTAMP(timezone=True)
 TABLES = ("credit_holds", "credit_entries", "credit_lots", "credit_balances")
 REPLACED = (
     "tenant_limits(uuid, text)",
+    "tenant_usage(uuid, text)",
+    "lock_usage(uuid, text, text)",
     "consume_usage(uuid, text[], bigint[], timestamptz[], uuid[], boolean)",
-    "hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)",
-    "settle_hold(uuid, uuid, text, text, bigint, bigint, integer)",
 )
 
 
@@ -136,6 +136,7 @@ def upgrade():
     op.execute("ALTER TABLE usage_holds ADD COLUMN credits text, ADD COLUMN rate bigint")
     for signature in REPLACED:  # a replaced function keeps its columns; its callers stay correct
         op.execute(f"-- squawk-ignore ban-drop-function\nDROP FUNCTION {signature}")
+    install(revision, "sweep_holds", "count_usage", "lock_usage")
     install(revision, "tenant_limits", "tenant_credits", "post_credits", "grant_credits")
     install(revision, "burn_credits", "settle_credits", "refresh_credits", "cross_credits")
     install(revision, "tenant_usage", "consume_usage", "hold_usage", "settle_hold")
@@ -143,6 +144,10 @@ def upgrade():
 
 def downgrade():
     for signature in (
+        "settle_hold(uuid, uuid, text, text, bigint, bigint, integer)",
+        "hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)",
+        "count_usage(uuid, text, timestamptz, bigint, bigint, bigint, smallint, bigint, smallint[])",
+        "sweep_holds(uuid, text, timestamptz)",
         "cross_credits(uuid, text)",
         "refresh_credits(uuid, text)",
         "settle_credits(uuid, text, uuid, bigint)",
@@ -155,6 +160,7 @@ def downgrade():
         op.execute(f"DROP FUNCTION {signature}")
     install("0035", "tenant_limits")
     op.execute("ALTER TABLE usage_holds DROP COLUMN credits, DROP COLUMN rate")
-    install("0036", "tenant_usage", "consume_usage", "hold_usage", "settle_hold")
+    install("0022", "consume_usage")
+    install("0015", "lock_usage", "tenant_usage")
     for table in TABLES:
         op.drop_table(table)
