@@ -72,9 +72,13 @@ class OrganizationEvent(IdentityEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserEvent(IdentityEvent):
-    """A change of a person; ``active`` false is a suspension or a ban."""
+    """A change of a person; ``active`` false is a suspension or a ban.
+
+    ``email_verified``: whether the provider has verified the address of the same event.
+    """
 
     email: str | None = None
+    email_verified: bool | None = None
     first_name: str | None = None
     last_name: str | None = None
     active: bool | None = None
