@@ -94,6 +94,14 @@ CHANGED: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "a user without an address has an empty one": (
         "clerk", "user.created", {"data__email_addresses": []}, {"email": ""},
     ),
+    "an address that is still being verified is not verified": (
+        "clerk", "user.created", {"data__email_addresses__0__verification": None},
+        {"email_verified": False},
+    ),
+    "an address taken away is not a verified one": (
+        "logto", "User.Data.Updated", {"data__primaryEmail": None},
+        {"email": "", "email_verified": None},
+    ),
     "a banned user is not active": (
         "clerk", "user.updated", {"data__banned": True}, {"active": False},
     ),
@@ -240,6 +248,12 @@ class TestStytch:
         user, membership = adapt("stytch", invited)
 
         assert (user.active, membership.active) == (True, False)
+
+    def test_an_address_has_a_flag(self) -> None:
+        verified = changed("stytch", "direct.member.create", member__email_address_verified=True)
+        user, _ = adapt("stytch", verified)
+
+        assert user.email_verified is True
 
 
 class TestGeneric:

@@ -53,6 +53,7 @@ def _user(event: Document, change: Change) -> UserEvent:
         occurred_at=user.optional_moment("deleted_at") or event.moment("time"),
         version=user.optional_moment("updated_at"),
         email=mail,
+        email_verified=user.flag("email_verified"),
         first_name=first,
         last_name=last,
         active=None if change is Change.DELETED else user.value("blocked") is not True,

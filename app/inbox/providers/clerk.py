@@ -17,10 +17,12 @@ from app.inbox.providers.provider import Facts, Provider, lifecycle, organizatio
 
 def _user(data: Document, facts: Facts) -> UserEvent:
     banned = data.flag("banned")
+    primary = _primary_address(data)
     return UserEvent(
         **facts,
         object_id=data.identifier("id"),
-        email=_primary_email(data),
+        email=None if primary is None else primary.text("email_address") or "",
+        email_verified=None if primary is None else _is_verified(primary),
         first_name=data.text("first_name"),
         last_name=data.text("last_name"),
         active=None if banned is None else not banned,
@@ -49,15 +51,18 @@ def _occurred_at(event: Document, change: Change) -> datetime:
     return occurred_at
 
 
-def _primary_email(data: Document) -> str | None:
-    """The primary address, else the first one; None in a deletion."""
+def _primary_address(data: Document) -> Document | None:
+    """The primary address, else the first one; empty without one; None in a deletion."""
     if not isinstance(data.value("email_addresses"), list):
         return None
     addresses = data.objects("email_addresses")
     primary_id = data.value("primary_email_address_id")
     marked = [entry for entry in addresses if entry.value("id") == primary_id]
-    chosen = marked or addresses
-    return (chosen[0].text("email_address") or "") if chosen else ""
+    return next(iter(marked or addresses), Document(None))
+
+
+def _is_verified(address: Document) -> bool:
+    return address.value("verification", "status") == "verified"
 
 
 PROVIDER = Provider(

@@ -8,8 +8,9 @@ A kind is ``organization``, ``user`` or ``membership`` (``organization_membershi
 events are ignored. ``timestamp`` (ISO 8601) is when it happened and ``data.updated_at``, where
 given, when the object last changed: of two events of one object the later one counts, in whatever
 order they arrive. Of ``data``, a member that is missing is left as it was, null empties it.
-``active`` false suspends a user, and is an invitation or a pause of a membership. A membership is
-named by its two ids, or has an ``id`` of its own; the two others are then needed once, in any event.
+``active`` false suspends a user, and is an invitation or a pause of a membership. An ``email`` is
+verified only if ``email_verified`` is true in the same event. A membership is named by its two ids,
+or has an ``id`` of its own; the two others are then needed once, in any event.
 
 A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` header, else by
 ``id`` beside ``type``, else by the body's digest.
@@ -31,6 +32,7 @@ def _user(data: Document, facts: Facts) -> UserEvent:
         **facts,
         object_id=data.identifier("id"),
         email=data.text("email"),
+        email_verified=data.flag("email_verified"),
         first_name=first,
         last_name=last,
         active=data.flag("active"),

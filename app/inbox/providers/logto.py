@@ -47,7 +47,10 @@ def adapt(body: bytes) -> Sequence[IdentityEvent]:
 
 
 def _user(event: Document, change: Change, user: Document) -> UserEvent:
-    """The change of a user. Data without the user's id, such as custom data alone, are ignored."""
+    """The change of a user. Data without the user's id, such as custom data alone, are ignored.
+
+    A primary address is a verified one: Logto's own ``email_verified`` claim is true for each.
+    """
     user_id = _id(event, user, "userId")
     if user.value("id") != user_id:
         user = Document(None)
@@ -62,6 +65,7 @@ def _user(event: Document, change: Change, user: Document) -> UserEvent:
         occurred_at=event.moment("createdAt"),
         version=user.optional_epoch("updatedAt"),
         email=user.text("primaryEmail"),
+        email_verified=bool(user.text("primaryEmail")) or None,
         first_name=first,
         last_name=last,
         active=None if suspended is None else not suspended,

@@ -49,6 +49,7 @@ def _user(event: Document, change: Change) -> UserEvent:
         occurred_at=event.moment("timestamp"),
         version=member.optional_moment("updated_at"),
         email=member.text("email_address"),
+        email_verified=member.flag("email_address_verified"),
         first_name=first,
         last_name=last,
         active=None if status is None else status != "deleted",

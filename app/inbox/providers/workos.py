@@ -17,6 +17,7 @@ def _user(data: Document, facts: Facts) -> UserEvent:
         **facts,
         object_id=data.identifier("id"),
         email=data.text("email"),
+        email_verified=data.flag("email_verified"),
         first_name=data.text("first_name"),
         last_name=data.text("last_name"),
     )
