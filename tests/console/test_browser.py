@@ -14,7 +14,7 @@ from app.auth import sessions
 from app.core.clock import utcnow
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
-from app.plans.models import PlanAssignment, PlanPrice
+from app.plans.models import PlanAssignment, PlanPreset, PlanPrice
 from app.tenants.models import Tenant
 from tests import database
 from tests.billing.reading import post_all, reader_of, service, wait_for
@@ -29,6 +29,7 @@ from tests.factories import (
     create_limits,
     create_member,
     create_membership,
+    create_override,
     create_subscription,
     create_tenant,
     limit_flag,
@@ -174,10 +175,12 @@ def world(app):
 class TestEveryPage:
     @pytest.mark.slow
     def test_is_accessible(self, app, visit, world):
-        """As a superadmin sees it, with every control."""
-        browser = visit()
+        """As a superadmin sees it, with every control; of a flag, of a limit and of credits."""
+        browser, keys = visit(), ("theme", "calls", "tokens")
+        for key in keys[1:]:
+            create_override(database.row(Tenant), database.row(PlanPreset), key, 200)
 
-        for path in addresses(app, world):
+        for path in sorted({path for key in keys for path in addresses(app, world | {"key": key})}):
             browser.open(path)
             browser.check()
 

@@ -1,14 +1,12 @@
 """The page of a limit: its use by day, what is held, and credits."""
 
 import re
-from datetime import timedelta
 
 import pytest
 
-from app.core.clock import utcnow
 from app.usage import holds
-from app.usage.models import EPOCH, UsageCounter, UsageDay
 from tests import database
+from tests.console.world import use
 from tests.database import platform_transaction
 from tests.factories import (
     create_limits,
@@ -17,7 +15,6 @@ from tests.factories import (
     create_tenant,
     credits_flag,
     limit_flag,
-    save,
 )
 
 
@@ -39,15 +36,6 @@ def tenant(plan):
 @pytest.fixture
 def page(tenant):
     return f"/console/tenants/{tenant.id}/flags"
-
-
-def use(tenant, feature, *amounts):
-    """What the last days have used; the last one is today."""
-    counter = {"tenant_id": tenant.id, "feature": feature, "period_start": EPOCH}
-    for place, amount in enumerate(amounts):
-        day = utcnow().date() - timedelta(days=len(amounts) - 1 - place)
-        save(UsageDay, **counter, day=day, used=sum(amounts[: place + 1]), added=amount)
-    save(UsageCounter, **counter, used=sum(amounts), announced=0)
 
 
 class TestDays:

@@ -1,6 +1,7 @@
 """One row of each kind, and the addresses of all pages that can be read."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 from flask import Flask
@@ -8,19 +9,22 @@ from werkzeug.routing import Rule
 
 from app.auth.permissions import Permission
 from app.billing.models import BillingCustomer
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.credits import service as credits
 from app.events.models import Event
 from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
 from app.plans.models import PlanPrice
+from app.usage import holds
+from app.usage.models import EPOCH, UsageCounter, UsageDay
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.custom_fields.fields import create_field
+from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
-    create_hold,
     create_limits,
-    create_lot,
     create_member,
     create_override,
     create_subscription,
@@ -59,6 +63,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
     price = save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
     return {
         **customer,
+        **_metered(tenant),
         "price_id": price.id,
         "tenant_id": tenant.id,
         "idp_org_id": tenant.idp_org_id,
@@ -69,8 +74,6 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "plan_id": preset.id,
         "key_id": key_id,
         "key": "theme",
-        "hold_id": create_hold(tenant.id).id,
-        "lot_id": create_lot(tenant.id, "tokens").id,
         "event_id": _webhook_event().id,
         "import_id": _import().id,
         "evt_id": f"evt_{event.id.hex}",
@@ -80,6 +83,15 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "purpose": "assign_plan",
         "user": user,
     }
+
+
+def use(tenant: Any, feature: str, *amounts: int) -> None:
+    """What the last days have used; the last one is today."""
+    counter = {"tenant_id": tenant.id, "feature": feature, "period_start": EPOCH}
+    for place, amount in enumerate(amounts):
+        day = utcnow().date() - timedelta(days=len(amounts) - 1 - place)
+        save(UsageDay, **counter, day=day, used=sum(amounts[: place + 1]), added=amount)
+    save(UsageCounter, **counter, used=sum(amounts), announced=0)
 
 
 def pages_of(app: Flask, method: str, name: str = "") -> list[Rule]:
@@ -108,6 +120,16 @@ def addresses(
         if rule.endpoint not in LEFT_OUT and ("tenant_id" in rule.arguments or not of_tenant)
     }
     return sorted(found)
+
+
+def _metered(tenant: Any) -> dict[str, Any]:
+    """What the pages of limits and credits show; the ids of a hold and of purchased credits."""
+    use(tenant, "calls", *[9] * 7)
+    with platform_transaction():
+        hold = holds.hold(tenant.id, feature="calls", amount=5, ttl_seconds=300, reference=ATTACK)
+        values = {"source": "purchase", "priority": 100, "reference": ATTACK}
+        lot = credits.grant(tenant.id, "tokens", 1000, **values, actor=SYSTEM_CLI)
+    return {"hold_id": hold.id, "lot_id": lot.id}
 
 
 def _fields(tenant: Any) -> list[Any]:
