@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from prometheus_client import Counter
@@ -46,26 +47,31 @@ def announce(
     _add(event, feature, state, tenant_id=tenant_id, actor=actor, into=into)
 
 
-def announce_overrun(
-    over_by: int,
-    *,
-    hold_id: UUID,
-    tenant_id: UUID,
-    feature: str,
-    used: int,
-    limit: int,
-    resets_at: datetime | None,
-    actor: Actor,
-) -> None:
-    """Record that ``over_by`` was used beyond a hold and does not fit into its limit."""
+def announce_crossed(row: Any, percents: Iterable[int], *, tenant_id: UUID, actor: Actor) -> None:
+    """Record that ``percents`` of a limit are used; ``row`` has its state."""
+    for percent in sorted(percents):
+        announce(
+            percent,
+            tenant_id=tenant_id,
+            feature=row.feature,
+            used=row.used,
+            limit=row.most,
+            policy=row.policy,
+            resets_at=row.ends,
+            actor=actor,
+        )
+
+
+def announce_overrun(row: Any, *, actor: Actor) -> None:
+    """Record that ``row.overrun`` was used beyond a hold and does not fit into its limit."""
     state = {
-        "hold_id": hold_id,
-        "over_by": over_by,
-        "used": used,
-        "limit": limit,
-        "resets_at": resets_at,
+        "hold_id": row.id,
+        "over_by": row.overrun,
+        "used": row.used,
+        "limit": row.most,
+        "resets_at": row.ends,
     }
-    _add("limit.overrun", feature, state, tenant_id=tenant_id, actor=actor)
+    _add("limit.overrun", row.feature, state, tenant_id=row.tenant_id, actor=actor)
 
 
 def _add(

@@ -23,7 +23,7 @@ from app.core.db.writes import writes
 from app.core.errors import Invalid, NotFound, value_error
 from app.credits import statements
 from app.credits.models import CreditLot
-from app.plans.flag_types import UNLIMITED, Policy
+from app.plans.flag_types import UNLIMITED
 from app.tenants.models import Tenant
 
 MOST = 10**18
@@ -179,16 +179,7 @@ def announce_low(tenant_id: UUID, features: Collection[str], *, actor: Actor) ->
     if not features:
         return
     for row in statements.CROSS.all(tenant_id=tenant_id, features=list(features)):
-        limit_events.announce(
-            row.percent,
-            tenant_id=tenant_id,
-            feature=row.feature,
-            used=row.used,
-            limit=row.most,
-            policy=Policy.HARD,
-            resets_at=row.ends,
-            actor=actor,
-        )
+        limit_events.announce_crossed(row, [row.percent], tenant_id=tenant_id, actor=actor)
 
 
 def find_due(limit: int) -> list[Any]:

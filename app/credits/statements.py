@@ -47,7 +47,7 @@ POST = Statement(
 )
 CROSS = Statement(
     "credits.cross",
-    "SELECT f.feature, c.* FROM unnest(CAST(:features AS text[])) AS f (feature)"
+    "SELECT f.feature, 'hard' AS policy, c.* FROM unnest(CAST(:features AS text[])) AS f (feature)"
     " CROSS JOIN LATERAL cross_credits(CAST(:tenant_id AS uuid), f.feature) c",
 )
 FIND_LOT = Statement("credit_lots.find", select(CreditLot).where(CreditLot.id == bindparam("id")))

@@ -6,7 +6,6 @@ A job stores the counts of each day, and how much they have grown since they wer
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -15,42 +14,14 @@ from app.audit.service import add_event
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.queries import Change
-from app.core.db.statements import Statement
 from app.core.db.writes import writes
 from app.core.errors import Invalid, NotFound, value_error
 from app.memberships.seats import SEATS
-from app.usage.day_statements import (
-    DELETE_OLD,
-    FORECAST,
-    LIST_DAYS,
-    STORE_WITH_END,
-    STORE_WITHOUT_END,
-    TAKE_FORECASTS,
-)
+from app.usage.day_statements import FORECAST, LIST_DAYS, STORE, TAKE_FORECASTS
 from app.usage.models import EPOCH
 from app.usage.service import FAULTS
 
-KEPT = 100  # days
 STILL_COUNTED = timedelta(days=2)  # after the end of a period, by what was held in it
-STORES = (STORE_WITH_END, STORE_WITHOUT_END)
-"""The statements that store counts, each those of other counters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """``pace_per_day`` is what the last 7 days have used a day; ``ends_at`` is None: no end."""
-
-    pace_per_day: float
-    ends_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class UsageByDay:
-    """What was used of a limit on each of the last days, the oldest first."""
-
-    feature: str
-    days: Sequence[Any]
-    forecast: Forecast
 
 
 class Place(NamedTuple):
@@ -62,15 +33,18 @@ class Place(NamedTuple):
     period_start: datetime = EPOCH
 
 
-def list_days(tenant_id: UUID, feature: str, *, days: int) -> UsageByDay:
-    """The last ``days``. Raises NotFound for an unknown tenant or limit, and Invalid for seats."""
+def list_days(tenant_id: UUID, feature: str, *, days: int) -> dict[str, object]:
+    """What was used on each of the last ``days``, the oldest first, and the forecast.
+
+    Raises NotFound for an unknown tenant or limit, and Invalid for seats.
+    """
     if feature == SEATS:
         raise Invalid(value_error(["query", "feature"], FAULTS["seats"][1], feature))
-    row = FORECAST.first(tenant_id=tenant_id, feature=feature)
-    if row is None:
+    forecast = FORECAST.first(tenant_id=tenant_id, feature=feature)
+    if forecast is None:
         raise NotFound.of("limit")
     found = LIST_DAYS.all(tenant_id=tenant_id, feature=feature, days=days)
-    return UsageByDay(feature, found, Forecast(row.pace_per_day, row.ends_at))
+    return {"feature": feature, "days": found, "forecast": forecast}
 
 
 def first_place() -> Place:
@@ -78,21 +52,16 @@ def first_place() -> Place:
     return Place(utcnow() - STILL_COUNTED)
 
 
-def store_counts(store: Statement[Any], after: Place, *, limit: int, actor: Actor) -> Place | None:
+def store_counts(after: Place, *, limit: int, actor: Actor) -> Place | None:
     """Store the counts of the next counters, and record ``limit.forecast`` for those that changed.
 
     Returns the last one's place; None if there are no more counters.
     """
-    rows = store.all(**after._asdict(), limit=limit)
+    rows = STORE.all(**after._asdict(), limit=limit)
     changed = [row for row in rows if row.has_changed]
     if changed:
         _record_forecasts(changed, actor=actor)
     return Place(*rows[-1][:4]) if len(rows) == limit else None
-
-
-def forget_old(limit: int) -> int:
-    """Delete counts of days that are too old, at most ``limit``; returns their number."""
-    return DELETE_OLD.execute(days=KEPT, count=limit)
 
 
 def _record_forecasts(changed: Sequence[Any], *, actor: Actor) -> None:
@@ -103,12 +72,8 @@ def _record_forecasts(changed: Sequence[Any], *, actor: Actor) -> None:
     )
     with writes() as w:
         for row in found:
-            state = {
-                "used": row.used,
-                "limit": row.most,
-                "pace_per_day": row.pace_per_day,
-                "ends_at": row.ends_at,
-            }
+            state = {"used": row.used, "limit": row.most}
+            state |= {"pace_per_day": row.pace_per_day, "ends_at": row.ends_at}
             add_event(
                 "limit.forecast",
                 target_id=row.feature,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import Uuid, and_, bindparam, case, func, or_, select
 
-from app.core.db.list_conditions import Condition
 from app.core.db.statements import Statement
 from app.usage.models import HoldState, UsageHold
 
@@ -19,37 +18,25 @@ SETTLE = Statement(
     "SELECT fault, crossed, overrun, most, policy, used, held, ends, affords, (hold).*"
     " FROM settle_hold(CAST(:tenant_id AS uuid), CAST(:id AS uuid), :kind, :state, :total, :rest, :seconds)",
 )
-# What a hold took of credits is locked before the hold, as when it is settled. If it was given back
-# meanwhile, because the hold had expired, the hold is not extended.
 EXTEND = Statement(
     "usage_holds.extend",
-    "WITH taken AS MATERIALIZED (SELECT c.lot_id FROM usage_holds h"
-    " JOIN credit_holds c ON c.tenant_id = h.tenant_id AND c.hold_id = h.id"
-    " WHERE h.id = CAST(:id AS uuid)"
-    " AND h.tenant_id = coalesce(CAST(:tenant_id AS uuid), h.tenant_id)"
-    " ORDER BY c.lot_id FOR UPDATE OF c),"
-    " extended AS (UPDATE usage_holds SET expires_at = now() + :seconds * interval '1 second'"
-    " WHERE id = CAST(:id AS uuid) AND tenant_id = coalesce(CAST(:tenant_id AS uuid), tenant_id)"
-    " AND kind = 'hold' AND state = 'open' AND expires_at > now()"
-    " AND (credits IS NULL OR (SELECT count(*) FROM taken) > 0) RETURNING *),"
-    " renewed AS (UPDATE credit_holds c SET expires_at = e.expires_at FROM extended e"
-    " WHERE c.tenant_id = e.tenant_id AND c.hold_id = e.id) SELECT * FROM extended",
+    "SELECT * FROM extend_hold(CAST(:tenant_id AS uuid), CAST(:id AS uuid), :seconds)",
 )
 
 # A hold has ended at `expires_at`, also before it is swept.
-_IS_OVER = and_(UsageHold.state == HoldState.OPEN, UsageHold.expires_at <= func.now())
+_IS_OPEN = UsageHold.state == HoldState.OPEN
+_IS_OVER = and_(_IS_OPEN, UsageHold.expires_at <= func.now())
 NOT_SHOWN = ("digest", "state", "ended_at")
 SHOWN = (
     case((_IS_OVER, HoldState.EXPIRED), else_=UsageHold.state).label("state"),
     case((_IS_OVER, UsageHold.expires_at), else_=UsageHold.ended_at).label("ended_at"),
 )
+# Each condition names stored states, whose indexes are partial.
 IN_STATE = {
-    HoldState.OPEN: Condition(
-        and_(UsageHold.state == HoldState.OPEN, UsageHold.expires_at > func.now()), {}
-    ),
-    HoldState.SETTLED: Condition(UsageHold.state == HoldState.SETTLED, {}),
-    HoldState.RELEASED: Condition(UsageHold.state == HoldState.RELEASED, {}),
-    HoldState.EXPIRED: Condition(or_(UsageHold.state == HoldState.EXPIRED, _IS_OVER), {}),
+    HoldState.OPEN: and_(_IS_OPEN, UsageHold.expires_at > func.now()),
+    HoldState.SETTLED: UsageHold.state == HoldState.SETTLED,
+    HoldState.RELEASED: UsageHold.state == HoldState.RELEASED,
+    HoldState.EXPIRED: or_(UsageHold.state == HoldState.EXPIRED, _IS_OVER),
 }
 GET = Statement(
     "usage_holds.get",
@@ -70,9 +57,4 @@ SWEEP = Statement(
     " USING (tenant_id, feature, period_start) FOR NO KEY UPDATE OF c SKIP LOCKED)"
     " SELECT sweep_holds(tenant_id, feature, period_start) FROM due",
     prepare=False,
-)
-DELETE_OLD_HOLDS = Statement(
-    "usage_holds.delete_old",
-    "DELETE FROM usage_holds WHERE ctid = ANY (ARRAY(SELECT ctid FROM usage_holds"
-    " WHERE ended_at < now() - interval '30 days' ORDER BY ended_at LIMIT :count))",
 )

@@ -13,28 +13,17 @@ from uuid_utils.compat import uuid7
 
 from app.audit import limit_events
 from app.core.actors import Actor
+from app.core.db.list_conditions import Condition
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import parse_id
 from app.core.db.tenancy import current_scope
 from app.core.errors import Invalid, NotFound, value_error
 from app.credits.service import announce_low
 from app.usage.hold_errors import HoldEnded
-from app.usage.hold_statements import (
-    DELETE_OLD_HOLDS,
-    EXTEND,
-    GET,
-    HOLD,
-    IN_STATE,
-    NOT_SHOWN,
-    SETTLE,
-    SHOWN,
-    SWEEP,
-)
-from app.usage.limits import Decision, LimitReached
+from app.usage.hold_statements import EXTEND, GET, HOLD, IN_STATE, NOT_SHOWN, SETTLE, SHOWN, SWEEP
+from app.usage.limits import LimitReached
 from app.usage.models import HoldKind, HoldState, UsageHold
-from app.usage.service import FAULTS, Request, announce_crossed, raise_fault, state_of
-
-LESS = "must not be less than was reported before"
+from app.usage.service import FAULTS, Request, decision_of, raise_fault
 
 
 def hold(
@@ -68,7 +57,7 @@ def hold(
         raise NotFound.of("tenant")
     raise_fault(row.fault, request)
     if not row.is_allowed:
-        raise LimitReached(Decision(False, state_of(row, feature)))
+        raise LimitReached(decision_of(row._replace(feature=feature)))
     return row
 
 
@@ -79,7 +68,7 @@ def list_holds(
     return paginate(
         UsageHold,
         paging,
-        *([] if state is None else [IN_STATE[state]]),
+        *([] if state is None else [Condition(IN_STATE[state], {})]),
         equal={} if feature is None else {"feature": feature},
         tenant_id=tenant_id,
         without=NOT_SHOWN,
@@ -101,12 +90,12 @@ def settle(hold_id: str, amount: int, *, actor: Actor) -> Any:
     More than was held is counted if it fits; else the rest is ``over_by``. A hold that has expired
     can be settled for 24 hours. Raises NotFound, and HoldEnded for another end.
     """
-    return _settle(hold_id, HoldKind.HOLD, total=amount, rest=0, field="amount", actor=actor)
+    return _settle(hold_id, HoldKind.HOLD, amount, rest=0, actor=actor)
 
 
 def release(hold_id: str, *, actor: Actor) -> None:
     """End a hold of which nothing was used. Raises what :func:`settle` does."""
-    _settle(hold_id, HoldKind.HOLD, HoldState.RELEASED, total=0, rest=0, field="", actor=actor)
+    _settle(hold_id, HoldKind.HOLD, 0, rest=0, state=HoldState.RELEASED, actor=actor)
 
 
 def extend(hold_id: str, ttl_seconds: int) -> Any:
@@ -134,25 +123,12 @@ def renew(
     ``used`` is the total. The lease then holds ``amount``, or what is free; None: what is left of
     it. With 0 it ends. Raises what :func:`settle` does, and Invalid if ``used`` is less than before.
     """
-    return _settle(
-        lease_id,
-        HoldKind.LEASE,
-        total=used,
-        rest=amount,
-        seconds=ttl_seconds,
-        field="used",
-        actor=actor,
-    )
+    return _settle(lease_id, HoldKind.LEASE, used, rest=amount, seconds=ttl_seconds, actor=actor)
 
 
 def sweep(limit: int) -> int:
     """End holds that have expired, of at most ``limit`` counters; returns the counters' number."""
     return SWEEP.execute(count=limit)
-
-
-def forget_old_holds(limit: int) -> int:
-    """Delete holds that ended 30 days ago, at most ``limit``; returns their number."""
-    return DELETE_OLD_HOLDS.execute(count=limit)
 
 
 def is_exceeded(hold: Any) -> bool:
@@ -163,12 +139,11 @@ def is_exceeded(hold: Any) -> bool:
 def _settle(
     hold_id: str,
     kind: HoldKind,
-    state: HoldState = HoldState.SETTLED,
-    *,
     total: int,
+    *,
     rest: int | None,
     seconds: int | None = None,
-    field: str,
+    state: HoldState = HoldState.SETTLED,
     actor: Actor,
 ) -> Any:
     row = SETTLE.first(
@@ -185,19 +160,10 @@ def _settle(
     if row.fault == "ended":
         raise HoldEnded(row)
     if row.fault is not None:
-        reason = LESS if row.fault == "less" else FAULTS[row.fault][1]
-        raise Invalid(value_error(["body", field], reason, total))
-    announce_crossed(row, tenant_id=row.tenant_id, feature=row.feature, actor=actor)
+        field = "used" if kind is HoldKind.LEASE else "amount"
+        raise Invalid(value_error(["body", field], FAULTS[row.fault][1], total))
+    limit_events.announce_crossed(row, row.crossed, tenant_id=row.tenant_id, actor=actor)
     announce_low(row.tenant_id, [row.credits] if row.credits else [], actor=actor)
     if row.overrun:
-        limit_events.announce_overrun(
-            row.overrun,
-            hold_id=row.id,
-            tenant_id=row.tenant_id,
-            feature=row.feature,
-            used=row.used,
-            limit=row.most,
-            resets_at=row.ends,
-            actor=actor,
-        )
+        limit_events.announce_overrun(row, actor=actor)
     return row

@@ -19,7 +19,6 @@ from app.core.openapi.components import CONSISTENCY_ANSWER
 from app.tenants.lookup import take_target_id
 from app.usage import days, hold_routes, schemas, service
 from app.usage.day_schemas import DaysQuerySchema, UsageByDaySchema
-from app.usage.days import UsageByDay
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.service import Request
 
@@ -90,7 +89,7 @@ def list_usage(query: dict[str, Json]) -> Page:
 @blp.arguments(DaysQuerySchema, location="query")
 @blp.response(200, UsageByDaySchema)
 @blp.raises(NotFound.of("limit"))
-def list_days(query: dict[str, Json]) -> UsageByDay:
+def list_days(query: dict[str, Json]) -> dict[str, object]:
     """List what was used of a limit on each of the last days, and forecast when the limit ends.
 
     Days are in UTC; 100 are kept. Counts are stored every 15 minutes, so a day can have a quarter of

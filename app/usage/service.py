@@ -26,7 +26,7 @@ from app.memberships.seats import SEATS
 from app.usage import cursors
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.models import EPOCH, UsageCounter
-from app.usage.statements import CONSUME, DELETE_OLD_KEYS, DELETE_OLD_PERIODS, LIST, LOCK
+from app.usage.statements import CONSUME, LIST, LOCK
 
 EARLIEST, LATEST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -43,6 +43,7 @@ FAULTS = {
     "reused": ("idempotency_key", "this key was used with another amount"),
     "credits": ("feature", "limits that are or take credits have no leases"),
     "soft": ("feature", "only hard limits have leases"),
+    "less": ("used", "must not be less than was reported before"),
 }
 """The faults that the database function names: the field and what is wrong with it."""
 
@@ -83,31 +84,21 @@ def consume_all(tenant_id: UUID, requests: Sequence[Request], *, actor: Actor) -
     """
     found = _decide(tenant_id, requests, is_counted=True)
     for row in found:
-        announce_crossed(row, tenant_id=tenant_id, feature=row.feature, actor=actor)
+        limit_events.announce_crossed(row, row.crossed, tenant_id=tenant_id, actor=actor)
     balances = {row.credits for row in found if row.credits and row.is_allowed}
     announce_low(tenant_id, balances, actor=actor)
-    return [Decision(row.is_allowed, state_of(row, row.feature)) for row in found]
+    return [decision_of(row) for row in found]
 
 
 def check_all(tenant_id: UUID, requests: Sequence[Request]) -> list[Decision]:
     """Whether each amount alone would fit now. Raises what :func:`consume_all` does."""
     found = _decide(tenant_id, requests, is_counted=False)
-    return [Decision(row.is_allowed, state_of(row, row.feature)) for row in found]
+    return [decision_of(row) for row in found]
 
 
-def announce_crossed(row: Any, *, tenant_id: UUID, feature: str, actor: Actor) -> None:
-    """Record the thresholds that a count has crossed."""
-    for percent in sorted(row.crossed):
-        limit_events.announce(
-            percent,
-            tenant_id=tenant_id,
-            feature=feature,
-            used=row.used,
-            limit=row.most,
-            policy=row.policy,
-            resets_at=row.ends,
-            actor=actor,
-        )
+def decision_of(row: Any) -> Decision:
+    """The answer to an amount that was decided, as the database functions return it."""
+    return Decision(row.is_allowed, _state(row, affords=row.affords))
 
 
 def raise_fault(fault: str | None, request: Request) -> None:
@@ -116,19 +107,6 @@ def raise_fault(fault: str | None, request: Request) -> None:
         raise TenantSuspended
     if fault is not None:
         raise Invalid(_fault(fault, request))
-
-
-def state_of(row: Any, feature: str) -> Usage:
-    """The state of a limit after an amount was decided."""
-    return Usage(
-        feature=feature,
-        limit=row.most,
-        used=row.used,
-        held=row.held,
-        affords=row.affords,
-        policy=row.policy,
-        resets_at=row.ends,
-    )
 
 
 def list_usage(
@@ -189,16 +167,6 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
     return _usage(row._replace(used=used))
 
 
-def forget_old_keys(limit: int) -> int:
-    """Delete idempotency keys that count no more, at most ``limit``; returns their number."""
-    return DELETE_OLD_KEYS.execute(count=limit)
-
-
-def forget_old_periods(limit: int, *, days: int) -> int:
-    """Delete counts of periods that ended ``days`` ago, at most ``limit``; returns their number."""
-    return DELETE_OLD_PERIODS.execute(days=days, count=limit)
-
-
 def _decide(tenant_id: UUID, requests: Sequence[Request], *, is_counted: bool) -> list[Any]:
     found = CONSUME.all(
         tenant_id=tenant_id,
@@ -232,13 +200,17 @@ def _fault(fault: str, request: Request) -> Entry:
 
 
 def _usage(row: Any) -> Usage:
+    period_start = None if row.starts == EPOCH else row.starts
+    return _state(row, period_start=period_start, is_current=row.is_current)
+
+
+def _state(row: Any, **more: Any) -> Usage:
     return Usage(
         feature=row.feature,
         limit=row.most,
         used=row.used,
         held=row.held,
         policy=row.policy,
-        period_start=None if row.starts == EPOCH else row.starts,
         resets_at=row.ends,
-        is_current=row.is_current,
+        **more,
     )

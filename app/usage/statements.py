@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ARRAY, BigInteger, Text, Uuid, bindparam, text
 
 from app.core.db.models import Moment
@@ -46,16 +48,17 @@ LOCK = Statement(
     " FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
     " CROSS JOIN LATERAL lock_usage(CAST(:tenant_id AS uuid), l.feature, l.period) u",
 )
-DELETE_OLD_KEYS = Statement(
-    "usage_keys.delete_old",
-    "DELETE FROM usage_keys WHERE (tenant_id, digest) IN (SELECT tenant_id, digest"
-    " FROM usage_keys WHERE created_at < now() - interval '25 hours'"
-    " ORDER BY created_at LIMIT :count)",
-)
-DELETE_OLD_PERIODS = Statement(
-    "usage_counters.delete_old",
-    "DELETE FROM usage_counters WHERE (tenant_id, feature, period_start) IN ("
-    "SELECT tenant_id, feature, period_start FROM usage_counters"
-    " WHERE period_end < now() - :days * interval '1 day' AND held = 0"
-    " ORDER BY period_end LIMIT :count)",
+
+
+def _deletion(table: str, condition: str, place: str) -> Statement[Any]:
+    """A statement that deletes at most ``count`` rows of a table, by the index on ``place``."""
+    rows = f"SELECT ctid FROM {table} WHERE {condition} ORDER BY {place} LIMIT :count"  # noqa: S608 - no input
+    return Statement(f"{table}.delete_old", f"DELETE FROM {table} WHERE ctid = ANY (ARRAY({rows}))")  # noqa: S608
+
+
+DELETE_OLD_KEYS = _deletion("usage_keys", "created_at < now() - interval '25 hours'", "created_at")
+DELETE_OLD_HOLDS = _deletion("usage_holds", "ended_at < now() - interval '30 days'", "ended_at")
+DELETE_OLD_DAYS = _deletion("usage_days", "day < now() - interval '100 days'", "day")
+DELETE_OLD_PERIODS = _deletion(
+    "usage_counters", "period_end < now() - :days * interval '1 day' AND held = 0", "period_end"
 )

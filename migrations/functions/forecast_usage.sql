@@ -4,7 +4,7 @@
 --
 -- Returns no row for a limit that the plan does not have. `ends_at` is NULL for an unlimited one,
 -- where the next period begins before, and where the limit lasts longer than a year.
--- Called by: app/usage/day_statements.py
+-- Called by: app/usage/day_statements.py, take_forecasts
 CREATE OR REPLACE FUNCTION forecast_usage(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (
     most bigint, used bigint, period_start timestamptz, pace_per_day double precision,

@@ -139,11 +139,12 @@ def upgrade():
     install(revision, "sweep_holds", "count_usage", "lock_usage")
     install(revision, "tenant_limits", "tenant_credits", "post_credits", "grant_credits")
     install(revision, "burn_credits", "settle_credits", "refresh_credits", "cross_credits")
-    install(revision, "tenant_usage", "consume_usage", "hold_usage", "settle_hold")
+    install(revision, "tenant_usage", "consume_usage", "hold_usage", "settle_hold", "extend_hold")
 
 
 def downgrade():
     for signature in (
+        "extend_hold(uuid, uuid, integer)",
         "settle_hold(uuid, uuid, text, text, bigint, bigint, integer)",
         "hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)",
         "count_usage(uuid, text, timestamptz, bigint, bigint, bigint, smallint, bigint, smallint[])",

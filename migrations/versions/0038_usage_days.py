@@ -49,10 +49,11 @@ def upgrade():
         " FROM usage_counters WHERE used > 0 AND (period_end IS NULL OR period_end > now())"
         " AND period_start < date_trunc('day', now(), 'UTC')"
     )
-    install(revision, "usage_by_day", "forecast_usage")
+    install(revision, "usage_by_day", "forecast_usage", "take_forecasts")
 
 
 def downgrade():
+    op.execute("DROP FUNCTION take_forecasts(uuid[], text[], timestamptz[])")
     op.execute("DROP FUNCTION forecast_usage(uuid, text)")
     op.execute("DROP FUNCTION usage_by_day(uuid, text, int)")
     op.drop_column("usage_counters", "forecast_at")
