@@ -6,7 +6,7 @@ that has expired is never used, and the plan has granted what it grants, before 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -15,7 +15,6 @@ from uuid import UUID
 from app.audit import limit_events
 from app.audit import service as audit
 from app.core.actors import Actor
-from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import Change
@@ -26,14 +25,15 @@ from app.credits.models import CreditLot
 from app.plans.flag_types import UNLIMITED
 from app.tenants.models import Tenant
 
-MOST = 10**18
-MOST_LOTS = 1000  # granted to a balance and not used up: one use may take from all
 LOTS_SHOWN = 100  # of each balance
 NEWEST = 2**63 - 1  # above the number of every entry
-
-UNKNOWN = "the tenant's plan has no such credits"
-TOO_MANY = f"{MOST_LOTS} lots have credits left; grant larger ones, or revoke some"
-TOO_LARGE = f"all grants that have not expired can have at most {MOST}"
+FAULTS = {
+    "unknown": ("feature", "the tenant's plan has no such credits"),
+    "too_many": ("feature", "1000 lots have credits left; grant larger ones, or revoke some"),
+    "too_large": ("amount", f"all grants that have not expired can have at most {10**18}"),
+    "ends": ("expires_at", "must be in the future, and after starts_at"),
+}
+"""The faults that the database function names: the field and what is wrong with it."""
 
 
 def grant(
@@ -54,29 +54,24 @@ def grant(
     large, too many lots, and a lot that would end before it starts.
     """
     queries.get_row(Tenant, tenant_id)
-    if statements.REFRESH_OF_PLAN.first(tenant_id=tenant_id, feature=feature) is None:
-        raise Invalid(value_error(["body", "feature"], UNKNOWN, feature))
-    known = statements.SUM_GRANTED.one(tenant_id=tenant_id, feature=feature)
-    if known.granted + amount > MOST:
-        raise Invalid(value_error(["body", "amount"], TOO_LARGE, amount))
-    if known.lots >= MOST_LOTS:
-        raise Invalid(value_error(["body", "feature"], TOO_MANY, feature))
-    now = utcnow()
-    if expires_at is not None and expires_at <= max(starts_at or now, now):
-        reason = "must be in the future, and after starts_at"
-        raise Invalid(value_error(["body", "expires_at"], reason, expires_at.isoformat()))
-    lot_id = statements.GRANT.scalar(
+    given = {
+        "feature": feature,
+        "amount": amount,
+        "expires_at": expires_at and expires_at.isoformat(),
+    }
+    granted = statements.GRANT.one(
+        **given,
         tenant_id=tenant_id,
-        feature=feature,
-        amount=amount,
         source=source,
         priority=priority,
         starts_at=starts_at,
-        expires_at=expires_at,
         reference=reference,
     )
-    lot = get_lot(lot_id)
-    _record("credits.granted", lot._asdict(), Change({}, {"granted": amount}), actor=actor)
+    if granted.fault is not None:
+        field, reason = FAULTS[granted.fault]
+        raise Invalid(value_error(["body", field], reason, given[field]))
+    lot = get_lot(granted.id)
+    audit.record("credits.granted", lot, Change({}, {"granted": amount}), actor=actor)
     return lot
 
 
@@ -112,8 +107,14 @@ def revoke(
         place = {"tenant_id": before.tenant_id, "lot_id": before.id}
         statements.POST.execute(**place, kind="revoke", amount=-revoked, reason=reason)
         after = {"remaining": remaining, "reason": reason}
-        change = Change({"remaining": before.remaining}, after)
-        _record("credits.revoked", lot, change, actor=actor)
+        audit.add_event(
+            "credits.revoked",
+            target_id=str(before.id),
+            tenant_id=before.tenant_id,
+            change=Change({"remaining": before.remaining}, after),
+            actor=actor,
+            data=lot,
+        )
         announce_low(before.tenant_id, [before.feature], actor=actor)
     return lot
 
@@ -199,23 +200,8 @@ def announce_expired(limit: int, *, actor: Actor) -> int:
     with writes() as w:
         for row in found:
             change = Change({}, {"expired": row.amount})
-            _record("credits.expired", row._asdict(), change, actor=actor, into=w)
+            audit.record("credits.expired", row, change, actor=actor, into=w)
     return len(found)
-
-
-def _record(
-    action: str, lot: Mapping[str, Any], change: Change, *, actor: Actor, **options: Any
-) -> None:
-    """Add an audit row and an event; ``lot`` has the fields that the event shows."""
-    audit.add_event(
-        action,
-        target_id=str(lot["id"]),
-        tenant_id=lot["tenant_id"],
-        change=change,
-        actor=actor,
-        data=lot,
-        **options,
-    )
 
 
 def _lots(tenant_id: UUID, *, feature: str | None, at: datetime | None) -> dict[str, list[Any]]:

@@ -7,37 +7,14 @@ from sqlalchemy import bindparam, select
 from app.core.db.statements import Statement
 from app.credits.models import CreditLot
 
-# The balances of the plan, and those that have lots, in the order in which they are locked.
 REFRESH = Statement(
     "credits.refresh",
-    "SELECT f.feature, r.most, r.free, r.ends, (SELECT coalesce(sum(h.amount), 0)::bigint"
-    " FROM credit_holds h WHERE h.tenant_id = CAST(:tenant_id AS uuid) AND h.feature = f.feature"
-    " AND h.expires_at > now()) AS held"
-    " FROM (SELECT feature FROM (SELECT l.feature"
-    " FROM tenant_limits(CAST(:tenant_id AS uuid), CAST(:feature AS text)) l"
-    " WHERE l.credits = l.feature UNION SELECT b.feature FROM credit_balances b"
-    " WHERE b.tenant_id = CAST(:tenant_id AS uuid)"
-    " AND b.feature = coalesce(CAST(:feature AS text), b.feature)) AS known"
-    ' ORDER BY feature COLLATE "C" OFFSET 0) f'
-    " CROSS JOIN LATERAL refresh_credits(CAST(:tenant_id AS uuid), f.feature) r",
-)
-REFRESH_OF_PLAN = Statement(
-    "credits.refresh_of_plan",
-    "SELECT r.most, r.free FROM tenant_limits(CAST(:tenant_id AS uuid), :feature) l"
-    " CROSS JOIN LATERAL refresh_credits(CAST(:tenant_id AS uuid), l.feature) r"
-    " WHERE l.credits = l.feature",
-)
-SUM_GRANTED = Statement(
-    "credits.sum_granted",
-    "SELECT coalesce(sum(granted), 0) AS granted,"
-    " count(*) FILTER (WHERE remaining > 0 AND period_start IS NULL) AS lots FROM credit_lots"
-    " WHERE tenant_id = CAST(:tenant_id AS uuid) AND feature = :feature"
-    " AND coalesce(expires_at, 'infinity') > now()",
+    "SELECT * FROM refresh_tenant_credits(CAST(:tenant_id AS uuid), CAST(:feature AS text))",
 )
 GRANT = Statement(
     "credits.grant",
-    "SELECT grant_credits(CAST(:tenant_id AS uuid), :feature, :amount, :source, :priority,"
-    " greatest(CAST(:starts_at AS timestamptz), now()), CAST(:expires_at AS timestamptz), NULL,"
+    "SELECT * FROM grant_lot(CAST(:tenant_id AS uuid), :feature, :amount, :source,"
+    " :priority, CAST(:starts_at AS timestamptz), CAST(:expires_at AS timestamptz),"
     " CAST(:reference AS text))",
 )
 POST = Statement(

@@ -2,7 +2,7 @@
 --
 -- new_period: the period in which the plan grants it, else NULL.
 -- Returns the id of the lot.
--- Called by: app/credits/statements.py, refresh_credits
+-- Called by: grant_lot, refresh_credits
 CREATE OR REPLACE FUNCTION grant_credits(
     wanted_tenant_id uuid, wanted_feature text, amount bigint, new_source text,
     new_priority bigint, starts timestamptz, expires timestamptz, new_period timestamptz,
