@@ -81,6 +81,14 @@ class UsageHold(Model):
             "expires_at",
             postgresql_where=text("state = 'open'"),
         ),
+        Index(
+            "ix_usage_holds_unsettled",
+            "tenant_id",
+            "state",
+            "created_at",
+            "id",
+            postgresql_where=text("state IN ('expired', 'released')"),
+        ),
         Index(None, "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
         Index(
             None,

@@ -1,7 +1,7 @@
 -- End the open holds of a counter that have expired. The caller has locked the counter.
 --
 -- Returns what they held, which is free again.
--- Called by: app/usage/hold_statements.py, lock_usage, settle_hold
+-- Called by: app/usage/hold_statements.py, lock_hold, lock_usage
 CREATE OR REPLACE FUNCTION sweep_holds(
     wanted_tenant_id uuid, wanted_feature text, wanted_start timestamptz
 ) RETURNS bigint LANGUAGE plpgsql AS $$

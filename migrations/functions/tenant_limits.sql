@@ -8,7 +8,7 @@
 -- credits: the balance that the limit is, or that its use takes `rate` credits a unit from; else NULL.
 --
 -- wanted_feature: only this limit; NULL for all.
--- Called by: app/usage/statements.py, consume_usage, cross_credits, grant_lot, hold_usage, lock_seat_limit, refresh_credits, refresh_tenant_credits, settle_hold, tenant_credits, tenant_usage
+-- Called by: app/usage/statements.py, consume_usage, cross_credits, grant_lot, hold_usage, lock_hold, lock_seat_limit, refresh_credits, refresh_tenant_credits, tenant_credits, tenant_usage
 CREATE OR REPLACE FUNCTION tenant_limits(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (feature text, most bigint, period text, policy text, warn_at smallint[],
     credits text, rate bigint, metering json)

@@ -48,6 +48,12 @@ def upgrade():
         postgresql_where="state = 'open'",
     )
     op.create_index(
+        "ix_usage_holds_unsettled",
+        "usage_holds",
+        ["tenant_id", "state", "created_at", "id"],
+        postgresql_where="state IN ('expired', 'released')",
+    )
+    op.create_index(
         op.f("ix_usage_holds_ended_at"),
         "usage_holds",
         ["ended_at"],

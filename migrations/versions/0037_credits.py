@@ -140,13 +140,16 @@ def upgrade():
     install(revision, "tenant_limits", "tenant_credits", "post_credits", "grant_credits")
     install(revision, "burn_credits", "settle_credits", "refresh_credits", "cross_credits")
     install(revision, "refresh_tenant_credits", "grant_lot")
-    install(revision, "tenant_usage", "consume_usage", "hold_usage", "settle_hold", "extend_hold")
+    install(revision, "tenant_usage", "consume_usage")
+    install(revision, "hold_usage", "extend_hold", "lock_hold", "counted_part", "settle_hold")
 
 
 def downgrade():
     for signature in (
-        "extend_hold(uuid, uuid, integer)",
         "settle_hold(uuid, uuid, text, text, bigint, bigint, integer)",
+        "counted_part(text, boolean, bigint, bigint, bigint, bigint)",
+        "lock_hold(uuid, uuid, text)",
+        "extend_hold(uuid, uuid, integer)",
         "hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)",
         "count_usage(uuid, text, timestamptz, bigint, bigint, bigint, smallint, bigint, smallint[])",
         "sweep_holds(uuid, text, timestamptz)",

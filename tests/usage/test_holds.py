@@ -383,6 +383,14 @@ class TestSettle:
         found = database.query("SELECT action FROM audit_events WHERE target_type = 'limit'")
         assert [row.action for row in found] == ["limit.warning"]
 
+    def test_records_no_threshold_of_a_period_that_is_over(self, made, settle):
+        path = made("calls", 9)
+        pass_days(32)
+
+        assert settle(path, 9).json["data"]["counted"] == 9
+
+        assert database.query("SELECT FROM audit_events WHERE target_type = 'limit'") == []
+
     @pytest.mark.parametrize("amount", [-1, 0.5, None, 10**15 + 1])
     def test_refuses_an_amount_that_is_none(self, made, settle, amount):
         assert [one[1] for one in faults(settle(made(), amount))] == [["body", "amount"]]
