@@ -13,10 +13,12 @@ from app.config_values import (
     checked_rate,
     number_between,
     parse_algorithms,
+    parse_claim,
     parse_fernet_keys,
     parse_flag,
     parse_http_url,
     parse_log_level,
+    parse_mail_address,
     parse_origins,
     parse_pairs,
     parse_pem,
@@ -24,7 +26,9 @@ from app.config_values import (
     parse_postgres_urls,
     parse_redis_url,
     parse_sentry_dsn,
+    parse_smtp_url,
     parse_text,
+    parse_token_url,
     parse_trial,
 )
 
@@ -130,6 +134,12 @@ class Config:
     jwt_org_claim: str = _setting(
         parse_text, "org_id", "claim with the identity provider's organization id"
     )
+    jwt_email_claim: str = _setting(parse_text, "email", "claim with the person's e-mail address")
+    jwt_email_verified_claim: str = _setting(
+        parse_claim,
+        "email_verified",
+        "claim that is true if the address is verified; `-` if every address in a token is",
+    )
     jwt_signing_key: str = _setting(
         parse_pem, "", "development only: PEM private key for `flask tokens issue`"
     )
@@ -207,6 +217,20 @@ class Config:
         parse_http_url,
         "",
         "proxy for requests to webhook endpoints; it gets their addresses, not names",
+    )
+    invitation_url: str = _setting(
+        parse_token_url,
+        "",
+        "the product's page that accepts an invitation, with `{token}` for the token",
+    )
+    smtp_url: str = _setting(
+        parse_smtp_url,
+        "",
+        "mail server that sends invitations, such as `smtp://user:password@mail.example.com:587`"
+        " (STARTTLS), `smtps://` (TLS) or `smtp+plain://`; if unset, the product sends them",
+    )
+    mail_from: str = _setting(
+        parse_mail_address, "", "sender of mails, such as `Acme <no-reply@example.com>`"
     )
     tenant_grace_days: int = _setting(
         number_between(0, 3650), 30, "days between the request to delete a tenant and its deletion"
@@ -327,6 +351,8 @@ def _missing(given: Collection[str]) -> list[str]:
         faults.append("exactly one of JWT_JWKS_URL and JWT_PUBLIC_KEY must be set")
     if "CHARGEBEE_API_KEY" in given and "CHARGEBEE_API_URL" not in given:
         faults.append("CHARGEBEE_API_URL must be set with CHARGEBEE_API_KEY")
+    if "SMTP_URL" in given and not {"MAIL_FROM", "INVITATION_URL"} <= set(given):
+        faults.append("MAIL_FROM and INVITATION_URL must be set with SMTP_URL")
     oidc = {"OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"}
     if oidc & set(given) and not oidc <= set(given):
         faults.append("OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set together")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from email.utils import formataddr, parseaddr
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -64,6 +65,11 @@ def parse_trial(value: str) -> tuple[str, int]:
 
 def parse_text(value: str) -> str:
     return value.strip()
+
+
+def parse_claim(value: str) -> str:
+    """The name of a claim; ``-`` stands for none."""
+    return value.strip().removeprefix("-")
 
 
 def parse_flag(value: str) -> bool:
@@ -151,6 +157,26 @@ def parse_http_url(value: str) -> str:
     if url.scheme not in {"http", "https"} or not url.hostname:
         raise ValueError("must be an http:// or https:// URL")
     return value.strip()
+
+
+def parse_token_url(value: str) -> str:
+    if "{token}" not in value:
+        raise ValueError("must have {token} where the token belongs")
+    return parse_http_url(value)
+
+
+def parse_smtp_url(value: str) -> str:
+    url = urlsplit(value.strip())
+    if url.scheme not in {"smtp", "smtps", "smtp+plain"} or not url.hostname:
+        raise ValueError("must be an smtp://, smtps:// or smtp+plain:// URL")
+    return value.strip()
+
+
+def parse_mail_address(value: str) -> str:
+    name, address = parseaddr(value)
+    if "@" not in address or not value.isprintable():
+        raise ValueError("must be an e-mail address, such as Acme <no-reply@example.com>")
+    return formataddr((name, address))
 
 
 def parse_origins(value: str) -> tuple[str, ...]:

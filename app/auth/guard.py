@@ -1,4 +1,6 @@
-"""Access to endpoints: ``@requires(permission)`` or ``@public``. A view without either is refused.
+"""Access to endpoints: ``@requires(permission)``, ``@requires_user_token`` or ``@public``.
+
+A view without one of them is refused.
 
 The decorators only mark the view: :func:`app.core.http.endpoint.serve` calls :meth:`enter` at the
 start of the request's transaction.
@@ -13,6 +15,7 @@ from uuid import UUID
 import flask
 from flask import current_app
 
+from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import (
     NoMembership,
@@ -63,6 +66,8 @@ class Requires(Access):
     ``provider_field``, before the request's body is validated.
     """
 
+    credentials = ("user_token", "api_key")
+
     permission: Permission
     _: KW_ONLY
     platform_only: bool = False
@@ -110,7 +115,35 @@ class Requires(Access):
         current_principal().check(Permission(permission))
 
 
+class RequiresUserToken(Access):
+    """Decorator: allow a view for every valid user token, also of a person without a membership.
+
+    It sets no tenant scope. :func:`current_claims` are the token's claims.
+    """
+
+    credentials = ("user_token",)
+    errors = (PermissionDenied, KeysUnavailable)
+    description = "Requires a user token; no membership is needed."
+
+    def enter(self, request: Request) -> None:
+        """Verify the token; raises Unauthenticated or one of :attr:`errors`."""
+        claims: Claims | None = request.environ.get(CLAIMS)
+        if claims is None:
+            token = bearer_of(request)
+            if token.startswith(KEY_PREFIX) or OPERATOR in request.environ:
+                raise PermissionDenied("This needs a user token.")
+            verifier: TokenVerifier = current_app.extensions["token_verifier"]
+            try:
+                claims = verifier.verify(token)
+            except Unauthenticated:
+                rate_limits().count_failed_authentication(request)
+                raise
+        request.principal = claims
+        request.credential = f"subject:{claims.subject}"
+
+
 requires = Requires
+requires_user_token = RequiresUserToken()
 public = Access()
 
 
@@ -150,6 +183,14 @@ def current_principal() -> Principal:
     if not isinstance(principal, Principal):
         raise RuntimeError("no principal: the endpoint is public")
     return principal
+
+
+def current_claims() -> Claims:
+    """The claims of the current request's user token; for views with ``@requires_user_token``."""
+    claims = current_request().principal
+    if not isinstance(claims, Claims):
+        raise RuntimeError("the endpoint does not require a user token")
+    return claims
 
 
 def current_actor() -> Actor:

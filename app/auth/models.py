@@ -46,13 +46,17 @@ class PlatformAdmin(Model):
 
 
 class ConsoleSession(Model):
-    """A browser that is signed in to the console. Only the digest of its cookie is stored."""
+    """A browser that is signed in to the console. Only the digest of its cookie is stored.
+
+    ``email`` is the person's verified address; None if the sign-in does not tell it.
+    """
 
     __tablename__ = "console_sessions"
 
     digest: Mapped[str] = mapped_column(Text, primary_key=True)
     subject: Mapped[str] = mapped_column(Text)
     org_id: Mapped[str | None] = mapped_column(Text)
+    email: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
     last_used_at: Mapped[datetime] = mapped_column(Moment, default=utcnow)
 

@@ -143,7 +143,7 @@ class IdentityProvider:
         return OAuth2Session(
             self._config.oidc_client_id,
             self._config.oidc_client_secret,
-            scope="openid",
+            scope="openid email",
             redirect_uri=redirect_uri,
             code_challenge_method="S256",
         )

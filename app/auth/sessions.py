@@ -61,10 +61,10 @@ ORGANIZATIONS = Statement(
 )
 
 
-def start(subject: str, org_id: str | None) -> str:
-    """Begin a session; returns the secret for its cookie."""
+def start(subject: str, org_id: str | None, email: str | None = None) -> str:
+    """Begin a session; returns the secret for its cookie. ``email`` is a verified address."""
     secret = secrets.token_urlsafe(32)
-    values = {"digest": digest_of(secret), "subject": subject, "org_id": org_id}
+    values = {"digest": digest_of(secret), "subject": subject, "org_id": org_id, "email": email}
     insert_row(ConsoleSession, values)
     return secret
 
@@ -78,7 +78,7 @@ def find(secret: str) -> Claims | None:
         return None
     if found.last_used_at < now - USE_RECORDED:
         update_where(ConsoleSession, {"digest": digest}, {"last_used_at": now})
-    return Claims(found.subject, found.org_id)
+    return Claims(found.subject, found.org_id, email=found.email)
 
 
 def end(secret: str) -> None:

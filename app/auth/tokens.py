@@ -24,6 +24,7 @@ from app.core.json_text import Json
 LEEWAY = 30  # seconds of clock difference allowed for `exp`, `nbf` and `iat`
 REMEMBERED = 60.0  # seconds for which a verified token is not verified again
 MAX_REMEMBERED = 10_000  # tokens; then the cache is emptied
+MAX_EMAIL = 320  # characters
 INVALID = "token_invalid"
 REASONS: dict[type[Exception], str] = {  # for the log
     jwt.ExpiredSignatureError: "token_expired",
@@ -44,19 +45,24 @@ class KeysUnavailable(Unavailable):
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims of a verified token. ``org_id`` is None if the token names no organization."""
+    """The claims of a verified token. ``org_id`` is None if the token names no organization.
+
+    ``email`` is None unless the token says that the address is verified.
+    """
 
     subject: str
     org_id: str | None
     expires_at: float = math.inf  # ``exp`` and LEEWAY, in seconds since 1970
+    email: str | None = None
 
     @classmethod
     def checked(cls, payload: Mapping[str, Json], config: Config) -> Claims:
-        """The claims. Unauthenticated if one is not a text of 1 to 255 printable characters."""
+        """The claims. Unauthenticated if an id is not a text of 1 to 255 printable characters."""
         org_id = payload.get(config.jwt_org_claim)
         subject = _checked(payload.get(config.jwt_subject_claim))
         expires_at = int(payload["exp"]) + LEEWAY
-        return cls(subject, None if org_id is None else _checked(org_id), expires_at)
+        org_id = None if org_id is None else _checked(org_id)
+        return cls(subject, org_id, expires_at, _verified_email(payload, config))
 
 
 class TokenVerifier:
@@ -125,6 +131,14 @@ def _checked(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= 255 or not value.isprintable():
         raise Unauthenticated(reason=INVALID)
     return value
+
+
+def _verified_email(payload: Mapping[str, Json], config: Config) -> str | None:
+    """The address, if the token says that it is verified; some providers say so by a text."""
+    email, claim = payload.get(config.jwt_email_claim), config.jwt_email_verified_claim
+    is_verified = not claim or payload.get(claim) is True or payload.get(claim) == "true"
+    is_address = isinstance(email, str) and 0 < len(email) <= MAX_EMAIL and email.isprintable()
+    return email if is_verified and is_address else None
 
 
 class PinnedKey:

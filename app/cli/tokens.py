@@ -85,9 +85,14 @@ def superadmin_subject(named: str | None) -> str:
 
 
 def issue_token(
-    config: Config, *, subject: str, org_id: str | None = None, ttl: float = HOUR
+    config: Config,
+    *,
+    subject: str,
+    org_id: str | None = None,
+    email: str | None = None,
+    ttl: float = HOUR,
 ) -> str:
-    """A JWT for ``subject`` that the service accepts for ``ttl`` seconds.
+    """A JWT for ``subject`` that the service accepts for ``ttl`` seconds; ``email`` is verified.
 
     Raises Refused if no development key is configured.
     """
@@ -103,6 +108,8 @@ def issue_token(
     }
     if org_id is not None:
         claims[config.jwt_org_claim] = org_id
+    if email is not None:
+        claims |= {config.jwt_email_claim: email, config.jwt_email_verified_claim: True}
     return jwt.encode(claims, key, algorithm=algorithm_of(key.public_key()))  # type: ignore[arg-type]
 
 

@@ -154,14 +154,16 @@ def add_headers(response: Response) -> Response:
     return response
 
 
-def begin_session(response: AnyResponse, subject: str, org_id: str | None) -> AnyResponse:
+def begin_session(
+    response: AnyResponse, subject: str, org_id: str | None, email: str | None = None
+) -> AnyResponse:
     """Sign in: a new session, whose secret goes into the cookie. One that exists is ended."""
     old = request.cookies.get(cookie_name())
 
     def work() -> str:
         if old:
             sessions.end(old)
-        return sessions.start(subject, org_id)
+        return sessions.start(subject, org_id, email)
 
     _set_cookie(response, cookie_name(), retries.run(work), int(sessions.LIFETIME.total_seconds()))
     return response

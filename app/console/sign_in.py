@@ -96,20 +96,21 @@ def finish_oidc() -> Shown:
         except Unauthenticated:
             return _refused("The identity provider's answer is not valid. Try again.")
     response = redirect(safe_target(ticket.data["next"]), 303)
-    return begin_session(remember_state(response, ""), claims.subject, claims.org_id)
+    response = remember_state(response, "")
+    return begin_session(response, claims.subject, claims.org_id, claims.email)
 
 
 @console.route("/choose-tenant", methods=["GET", "POST"])
 @signed_in_without_tenant
 def choose_tenant() -> Shown:
     """Choose one of the tenants that the person is a member of, or another one later."""
-    subject = g.session.claims.subject
-    found = retries.run(lambda: sessions.organizations(subject))
+    claims = g.session.claims
+    found = retries.run(lambda: sessions.organizations(claims.subject))
     if request.method == "POST":
         org_id = request.form.get("org_id", "")
         if org_id in {each.idp_org_id for each in found}:
             to = safe_target(request.form.get("next", ""))
-            return begin_session(redirect(to, 303), subject, org_id)
+            return begin_session(redirect(to, 303), claims.subject, org_id, claims.email)
     return render_template(
         "console/choose_tenant.html",
         title="Choose a tenant",

@@ -27,7 +27,8 @@ SAFE_METHODS = ("GET", "HEAD")
 class Access:
     """Who may call a view: a decorator. This class allows everybody, its subclasses do not."""
 
-    permission: str | None = None  # the permission that the caller needs; None: public
+    permission: str | None = None  # the permission that the caller needs
+    credentials: tuple[str, ...] = ()  # the kinds that are accepted; none: public
     errors: tuple[type[AppError], ...] = ()  # the errors with a code that enter() raises
     description = "Public: needs no credential."  # for the OpenAPI document
 
@@ -91,7 +92,7 @@ class Endpoint(Guarded):
     @cached_property
     def is_guarded(self) -> bool:
         """Whether the endpoint needs a credential."""
-        return self.access.permission is not None
+        return bool(self.access.credentials)
 
     @property
     def includes(self) -> tuple[Include, ...]:

@@ -27,13 +27,15 @@ from flask import Response, current_app
 
 from app.config import Config
 from app.config_values import Rate, parse_rate
-from app.core.errors import AppError
+from app.core.errors import AppError, NotFound
 from app.core.http.rate_counts import MAX_BUCKETS, RateCounts
 from app.core.http.request import Request
 from app.core.redis_clients import request_client
 
 EXTENSION = "rate_limits"
 FAILURES_OF = "failed-authentication:"  # followed by the address, the name of a bucket
+WRONG_SECRETS = Rate(20, 3600)  # from one address
+TOO_MANY_SECRETS = "Too many wrong tokens from this address."
 TOO_MANY_FAILURES = "Too many failed authentications from this address."
 IS_COUNTED = "controlplane.is_counted"
 """A key of the WSGI environment: the request is not counted. The console and commands set it."""
@@ -105,6 +107,24 @@ class RateLimits:
             self._failed_authentication,
             TOO_MANY_FAILURES,
         )
+
+    @contextmanager
+    def guessing(self, request: Request, secret: str) -> Iterator[None]:
+        """Run the block, which finds a row by a secret that the body has.
+
+        NotFound in the block counts as a wrong ``secret`` of the request's address. After
+        :data:`WRONG_SECRETS` it raises TooManyRequests before the block.
+        """
+        name = f"wrong-{secret}:{request.remote_addr}"
+        usage = self.counts.set_rate(name, WRONG_SECRETS)
+        if self._is_enabled and usage is not None and not usage.remaining:
+            request.usage = usage
+            raise TooManyRequests(TOO_MANY_SECRETS)
+        try:
+            yield
+        except NotFound:
+            self._count(request, name, WRONG_SECRETS, TOO_MANY_SECRETS)
+            raise
 
     def set_limit_of_credential(self, request: Request, *, is_platform: bool) -> None:
         """Apply RATELIMIT_PLATFORM or RATELIMIT_DEFAULT to the bucket that counted the request."""

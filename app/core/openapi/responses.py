@@ -54,9 +54,10 @@ def complete(
     has_version = not endpoint.operation_id.startswith(WITHOUT_VERSION)
     has_tag = not is_list if method == "get" else has_version and "_id>" in rule
     is_read = method == "get" or endpoint.only_reads
-    doc["security"] = [{"user_token": []}, {"api_key": []}] if guarded else []
-    if guarded:
+    doc["security"] = [{name: []} for name in access.credentials]
+    if access.permission is not None:
         doc["x-permission"] = str(access.permission)
+    if guarded:
         doc.setdefault("parameters", []).extend(_headers(has_tag, is_read, method))
     responses = doc.setdefault("responses", {})
     if guarded and (doc.get("parameters") or "requestBody" in doc or "<" in rule):
