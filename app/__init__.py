@@ -33,6 +33,7 @@ DOMAINS = (
     "tenants",
     "users",
     "memberships",
+    "invitations",
     "subscriptions",
     "plans",
     "flags",

@@ -31,6 +31,7 @@ from tests.database import execute, platform_transaction, row
 from tests.document import Operation, find_row, operations
 from tests.factories import (
     create_hold,
+    create_invitation,
     create_lot,
     create_preset,
     create_tenant,
@@ -131,6 +132,8 @@ def make_world(app: Flask) -> dict[str, Any]:
     create_webhook_endpoint(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)
+    for _ in range(2):  # one is revoked
+        create_invitation(tenant_id)
     execute(
         "UPDATE plan_presets SET flags = (flags::jsonb || CAST(:flag AS jsonb))::json",
         flag=json.dumps(credits_flag("ai-credits", 0)),

@@ -6,7 +6,7 @@ Each call is a transaction of its own, committed, as the service would see it.
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,7 @@ from app.core.clock import utcnow
 from app.core.db.writes import insert_row
 from app.credits.models import CreditBalance, CreditLot
 from app.flags.models import FeatureOverride
+from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
 from app.subscriptions.models import Subscription
@@ -119,6 +120,26 @@ def user_token(user: User, *, ttl: float = HOUR) -> str:
     """A token of ``user`` in their own organization."""
     config = _app.extensions["config"]
     return issue_token(config, subject=user.idp_user_id, org_id=user.idp_org_id, ttl=ttl)
+
+
+def create_invitation(tenant_id: UUID, **values: Any) -> Invitation:
+    email = values.get("email", f"invited{next(_numbers)}@example.com")
+    defaults = {
+        "tenant_id": tenant_id,
+        "email": email,
+        "email_key": email_key(email),
+        "role": "member",
+        "acts_as": "owner",
+        "expires_at": utcnow() + timedelta(days=1),
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    return save(Invitation, **defaults | values)
+
+
+def person_token(subject: str, email: str | None = None) -> str:
+    """A token of a person, who may be nowhere a member, with a verified address."""
+    return issue_token(_app.extensions["config"], subject=subject, email=email)
 
 
 def platform_token(*, subject: str = PLATFORM_SUBJECT, tenant: Tenant | None = None) -> str:

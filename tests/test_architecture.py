@@ -43,6 +43,7 @@ LAYERS = (
     ("users", "subscriptions", "flags", "emails", "api_keys", "webhooks.endpoints"),
     ("credits",),
     ("usage",),
+    ("invitations",),
     ("identity_sync", "connections"),
     ("scim",),
     ("inbox", "imports", "events"),

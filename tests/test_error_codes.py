@@ -35,6 +35,12 @@ IMPOSSIBLE = {
         "idp_org_id_taken",
         "idp_org_id_deleted",
     },
+    ("post", "/v1/invitations/accept"): {
+        "idp_membership_id_taken",
+        "last_owner",
+        "membership_exists",
+        "provider_field",
+    },
     ("post", "/v1/users"): {"erasure_requested"},
     ("delete", "/v1/users/{user_id}"): {
         "idp_user_id_taken",

@@ -19,6 +19,7 @@ from tests.document import IGNORE_UNKNOWN_QUERY, Operation, find_row, operations
 from tests.factories import (
     create_api_key,
     create_hold,
+    create_invitation,
     create_lot,
     create_member,
     create_tenant,
@@ -228,6 +229,8 @@ class TestOtherTenants:
             for kind in ("hold", "lease"):
                 create_hold(UUID(tenant["tenant_id"]), kind=kind)
             create_lot(UUID(tenant["tenant_id"]))
+            for _ in range(2):  # one is revoked
+                create_invitation(UUID(tenant["tenant_id"]))
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)

@@ -24,6 +24,7 @@ from app.billing.models import BillingCustomer
 from app.connections.models import ScimConnection
 from app.custom_fields.models import CustomField
 from app.flags.models import FeatureOverride
+from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset, PlanPrice
 from app.subscriptions.models import Subscription
@@ -57,8 +58,11 @@ _key_name = _keys.where(ApiKey.id == _id_after("key:"))
 _connection_name = select(ScimConnection.name).where(
     ScimConnection.tenant_id == AuditEvent.tenant_id, ScimConnection.id == _id_after("scim:")
 )
+_invited = select(Invitation.email).where(
+    Invitation.tenant_id == AuditEvent.tenant_id, Invitation.id == _id_after("invitation:")
+)
 ACTOR_NAME = func.coalesce(
-    *(names.scalar_subquery() for names in (_user_name, _key_name, _connection_name)),
+    *(names.scalar_subquery() for names in (_user_name, _key_name, _connection_name, _invited)),
     literal("", Text),
 ).label("actor_name")
 
@@ -78,6 +82,7 @@ TARGET_NAME = func.coalesce(
                 for kind, model, name in (
                     ("billing_customer", BillingCustomer, BillingCustomer.customer_id),
                     ("custom_field", CustomField, CustomField.label),
+                    ("invitation", Invitation, Invitation.email),
                     ("override", FeatureOverride, FeatureOverride.flag_key),
                     ("plan_price", PlanPrice, _price_name),
                     ("plan_preset", PlanPreset, PlanPreset.name),

@@ -10,6 +10,7 @@ _ACTIONS = (
     "credits.expired", "credits.granted", "credits.revoked",
     "custom_field.archived", "custom_field.created", "custom_field.deleted",
     "custom_field.reordered", "custom_field.restored", "custom_field.updated",
+    "invitation.accepted", "invitation.created", "invitation.resent", "invitation.revoked",
     "limit.forecast", "limit.overrun", "limit.reached", "limit.warning",
     "membership.activated", "membership.created", "membership.deactivated",
     "membership.role_changed", "membership.updated",

@@ -18,7 +18,8 @@ class EmailEventRecord(Model):
     """One fact about one recipient of one message; never changed.
 
     ``webhook_event_id`` and ``ordinal`` name the part of the delivery that it came with, so a
-    delivery that is applied again adds nothing. ``address`` is the recipient in lower case.
+    delivery that is applied again adds nothing. For a mail of this service they are the invitation
+    and the attempt. ``address`` is the recipient in lower case.
     """
 
     __tablename__ = "email_events"

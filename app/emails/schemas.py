@@ -35,7 +35,7 @@ class Documented(Schema):
         "scope": "",
     }
     descriptions = {
-        "source": "The e-mail provider, such as `resend`.",
+        "source": "The e-mail provider, such as `resend`; `smtp` for mails of this service.",
         "message_id": "The provider's id of the message; empty if the event is about the address alone.",
         "recipient": "The address that the message was sent to.",
         "state": "The highest state that any event gave the message; `unknown` without one.",
@@ -50,7 +50,9 @@ class EmailEventSchema(Documented, AnswerSchema):
 
     id = Uuid()
     created_at = AwareDateTime()
-    webhook_event_id = Uuid(description="The webhook event that it came with.")
+    webhook_event_id = Uuid(
+        description="The webhook event that it came with, or the invitation that was mailed."
+    )
     source = Str()
     message_id = Str()
     recipient = Str()

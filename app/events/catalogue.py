@@ -18,6 +18,7 @@ from app.credits.schemas import CreditLotSchema, CreditRevocationSchema
 from app.custom_fields.schemas import CustomFieldSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 from app.flags.schemas import OverrideSchema
+from app.invitations.schemas import InvitationSchema, InvitationTokenSchema
 from app.memberships.schemas import TenantMembershipSchema
 from app.plans.schemas import PlanPresetSchema, TrialSchema
 from app.subscriptions.schemas import SubscriptionSchema
@@ -41,6 +42,7 @@ SCHEMAS: dict[str, type[Schema]] = {
     "credits": CreditLotSchema,
     "custom_field": CustomFieldSchema,
     "email": EmailEventSchema,
+    "invitation": InvitationSchema,
     "limit": LimitUseSchema,
     "membership": TenantMembershipSchema,
     "override": OverrideSchema,
@@ -52,6 +54,8 @@ SCHEMAS: dict[str, type[Schema]] = {
     "webhook_endpoint": WebhookEndpointSchema,
     "credits.revoked": CreditRevocationSchema,
     "email.suppressed": SuppressionSchema,
+    "invitation.created": InvitationTokenSchema,
+    "invitation.resent": InvitationTokenSchema,
     "limit.forecast": LimitForecastSchema,
     "limit.overrun": LimitOverrunSchema,
 }
@@ -72,6 +76,19 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "email.bounced": ("A message was refused permanently.", {}),
     "email.complained": ("A recipient reported a message as spam.", {}),
     "email.suppressed": ("No more e-mail may be sent to an address.", {}),
+    "invitation.accepted": (
+        "The invited person has become a member.",
+        {"accepted_at": (None, "2026-01-31T12:00:00Z")},
+    ),
+    "invitation.created": ("An address was invited; `data` has the token while it is valid.", {}),
+    "invitation.resent": (
+        "An invitation has a new token, which `data` has while it is valid.",
+        {"expires_at": ("2026-01-31T12:00:00Z", "2026-02-07T12:00:00Z")},
+    ),
+    "invitation.revoked": (
+        "An invitation was revoked.",
+        {"revoked_at": (None, "2026-01-31T12:00:00Z")},
+    ),
     "limit.forecast": ("A limit ends soon at the pace of the last 7 days.", {}),
     "limit.overrun": ("More was used than a hold or lease had, and it did not fit.", {}),
     "limit.reached": ("All of a limit is used.", {}),

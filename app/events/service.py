@@ -23,6 +23,7 @@ from app.core.db.tenancy import current_scope
 from app.core.errors import AppError, Invalid, NotFound, value_error
 from app.core.json_text import Json
 from app.events.models import Event, EventFeed
+from app.invitations.derived_tokens import pending_tokens
 from app.tenants.models import Tenant
 
 PREFIX = "evt_"  # of an event's id; its UUID's 32 hexadecimal digits follow
@@ -30,6 +31,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 HIDDEN_ACTOR = "platform"  # what a tenant sees in place of the platform's people and keys
 
 AFTER = ("query", "after")
+WITH_TOKENS = ("invitation.created", "invitation.resent")
 NONCE_SIZE = 6  # bytes; with it a cursor needs no padding in base 64
 cipher = lru_cache(maxsize=4)(AESSIV)
 
@@ -112,7 +114,8 @@ def list_events(
         raise PositionGone(_shown_position(oldest, feed.cursor_key, own, is_event=True))
     if start > feed.last_position:
         raise Invalid(value_error(AFTER, "no event has this position yet", after))
-    items = [as_seen_by(own, row) for row in found if row.id is not None]
+    rows = _with_tokens([row for row in found if row.id is not None])
+    items = [as_seen_by(own, row) for row in rows]
     if len(items) == limit:
         end = items[-1].position
     else:
@@ -126,12 +129,12 @@ def get_event(event_id: str) -> Any:
     found = FIND_EVENTS.first(ids=[_parse_id(event_id)])
     if found is None or own not in (None, found.tenant_id):
         raise NotFound.of("event")
-    return as_seen_by(own, found)
+    return as_seen_by(own, *_with_tokens([found]))
 
 
 def find_events(ids: Sequence[UUID]) -> dict[UUID, Any]:
     """Events by their UUIDs, for :func:`as_seen_by`; those that are gone are absent."""
-    return {row.id: row for row in FIND_EVENTS.all(ids=list(ids))}
+    return {row.id: row for row in _with_tokens(FIND_EVENTS.all(ids=list(ids)))}
 
 
 def last_position() -> int:
@@ -148,6 +151,23 @@ def as_seen_by(tenant_id: UUID | None, row: Any) -> Any:
         position=_shown_position(row.position, row.cursor_key, tenant_id, is_event=True),
         actor=HIDDEN_ACTOR if row.is_platform_actor else row.actor,
     )
+
+
+def _with_tokens(rows: Sequence[Any]) -> Sequence[Any]:
+    """The events; those of invitations with the token, which no table has, while it is valid."""
+    columns = {
+        row.id: row.after if row.data is None else row.data
+        for row in rows
+        if row.type in WITH_TOKENS and row.after is not None
+    }
+    if not columns:
+        return rows
+    tokens = pending_tokens([UUID(each["id"]) for each in columns.values()])
+    complete = {
+        row_id: {**each, **tokens.get((each["id"], each["rotation"]), {})}
+        for row_id, each in columns.items()
+    }
+    return [row._replace(data=complete[row.id]) if row.id in complete else row for row in rows]
 
 
 def _shown_position(

@@ -7,6 +7,7 @@ erasure is requested is not active.
 from __future__ import annotations
 
 import hashlib
+import string
 import unicodedata
 
 from sqlalchemy import and_, case, exists, func, select
@@ -17,6 +18,7 @@ from app.core.errors import Conflict
 from app.users.models import User, UserErasure
 
 MAX_KEY = 2048  # bytes; an entry of a B-tree index has at most 2,704
+LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 CLAIM = ("tenant_id", "email_key", "id", "is_active")
 
@@ -62,6 +64,15 @@ def email_key(address: str) -> str:
     key = unicodedata.normalize("NFC", unicodedata.normalize("NFD", address).casefold())
     encoded = key.encode()
     return key if len(encoded) <= MAX_KEY else hashlib.sha256(encoded).hexdigest()
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Whether two texts are the same mailbox: equal, but for the case of ASCII letters.
+
+    It is stricter than :func:`email_key`, which also equates letters that look alike, such as the
+    Kelvin sign and ``K``: they are different mailboxes.
+    """
+    return one.translate(LOWER) == other.translate(LOWER)
 
 
 def check_claims(*users: User) -> None:

@@ -1,7 +1,7 @@
 -- Lock the tenant's row if its plan limits the seats, and return the limit with the seats in use.
 --
 -- NULL without a limit, and where the user does not take a seat. Each query sees what the last holder
--- of the lock committed.
+-- of the lock committed. The seat that the user's pending invitation takes is free for the user.
 --
 -- new_member_id: a user who becomes a member. activated_id: a user who becomes active. Both NULL:
 -- for anybody.
@@ -30,7 +30,10 @@ BEGIN
     END IF;
     RETURN json_build_object(
         'most', granted.most, 'policy', granted.policy, 'warn_at', granted.warn_at,
-        'used', count_seats(wanted_tenant_id),
+        'used', count_seats(wanted_tenant_id) - CASE
+            WHEN new_member_id IS NULL AND activated_id IS NULL THEN 0
+            ELSE count_invited_seats(wanted_tenant_id, coalesce(new_member_id, activated_id))
+        END,
         'announced', coalesce((
             SELECT c.announced FROM usage_counters c
             WHERE c.tenant_id = wanted_tenant_id AND c.feature = 'seats'

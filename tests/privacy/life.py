@@ -46,6 +46,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     for tenant in (first, second):
         create_member(tenant, role="owner")
     platform = platform_token()
+    _by_invitation(api, first)
     user_id = _by_requests(api, platform, first)
     _by_their_own_hand(api, first)
     _as_contact(api, platform, first)
@@ -58,6 +59,14 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_later_changes(api, platform, user_id)
     _by_directory(app, first)
     return user_id
+
+
+def _by_invitation(api: Any, tenant: Any) -> None:
+    """As a superadmin they have invited their own address."""
+    token = platform_token(subject=SUBJECT, tenant=tenant)
+    body = {"email": mail("new"), "role": "member", "meta_data": {"note": word("invited")}}
+    answer = api.post("/v1/invitations", token=token, json=body)
+    assert answer.status_code == 201
 
 
 def _in_the_console(tenant: Any) -> None:

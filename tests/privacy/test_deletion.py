@@ -29,6 +29,7 @@ from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
     create_hold,
+    create_invitation,
     create_lot,
     create_member,
     create_membership,
@@ -109,6 +110,7 @@ def fill(app, api, sender, slug, preset):
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
     create_webhook_endpoint(tenant.id)
+    create_invitation(tenant.id)
     customer = {"provider": "stripe", "customer_id": slug, "is_manual": True}
     save(BillingCustomer, tenant_id=tenant.id, **customer)
     return tenant

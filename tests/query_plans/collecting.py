@@ -130,6 +130,11 @@ INSERT INTO credit_entries (tenant_id, at, lot_id, amount, remaining, balance, f
 SELECT tenant_id, created_at, id, 1, 1, 1, 'credits-1', 'grant' FROM users;
 INSERT INTO credit_holds (tenant_id, hold_id, lot_id, feature, amount, expires_at)
 SELECT tenant_id, id, id, 'credits-1', 1, created_at + interval '1 year' FROM users;
+INSERT INTO invitations (tenant_id, id, created_at, updated_at, version, created_by_user_id,
+    updated_by_user_id, email, email_key, role, acts_as, meta_data, source, idp_invitation_id, digest,
+    rotation, expires_at, mails)
+SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', email, email_key, 'member', 'owner', '{}',
+    'api', '', id::text, 1, created_at + interval '7 days', 0 FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
 INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,

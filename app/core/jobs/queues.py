@@ -35,6 +35,7 @@ class Queue(StrEnum):
     """All queues. A worker takes jobs from the first queue in this order that has any."""
 
     WEBHOOKS = "webhooks"
+    MAILS = "mails"
     INDEXES = "indexes"
     IMPORTS = "imports"
     MAINTENANCE = "maintenance"

@@ -18,7 +18,7 @@ from app.core.openapi.responses import RESOURCES
 
 ACTORS = (
     "a user's id, `platform:<subject>`, `key:<API key's id>`, `scim:<connection's id>`, "
-    "`system:<part of the service>` or `cli:<user of the operating system>`"
+    "`invitation:<invitation's id>`, `system:<part of the service>` or `cli:<user of the operating system>`"
 )
 
 COMMON: Mapping[str, str] = {
@@ -48,6 +48,7 @@ PATH_PARAMETERS: Mapping[str, str] = {
     "evt_id": "The id of the event: `evt_…`.",
     "feature": "The key of the limit.",
     "hold_id": "The id of the hold.",
+    "invitation_id": "The id of the invitation.",
     "key": "The key of the flag.",
     "key_id": "The id of the API key.",
     "lease_id": "The id of the lease.",

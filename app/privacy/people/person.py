@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, func, or_, select, true, tuple_
 
 from app.audit.models import AuditEvent
 from app.auth.models import PlatformAdmin
@@ -18,6 +18,7 @@ from app.core.db.queries import parse_id
 from app.core.errors import AppError, Conflict, NotFound
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Kind
+from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.privacy.identifiers import ERASED, SUBJECT, Identifiers
 from app.subscriptions.models import Subscription
@@ -27,6 +28,7 @@ from app.users.models import User
 
 USERS, MEMBERSHIPS, AUDIT = User.__table__, Membership.__table__, AuditEvent.__table__
 OBJECTS, TENANTS = IdentityObject.__table__, Tenant.__table__
+INVITATIONS = Invitation.__table__
 CONTACTS: dict[Table, tuple[str, ...]] = {
     TENANTS: ("primary_contact_email", "primary_contact_name", "primary_contact_phone"),
     Subscription.__table__: ("billing_email", "billing_contact_name", "billing_phone"),
@@ -184,6 +186,14 @@ def is_contact(table: Table, person: Person) -> ColumnElement[bool]:
     return has_address & (tenant_column(table) == person.only_in)
 
 
+def is_invited(person: Person) -> ColumnElement[bool]:
+    """The condition that an invitation is of the person's address, or that they accepted it."""
+    keys = [email_key(address) for address in sorted(person.identifiers.addresses)]
+    accepted = tuple_(INVITATIONS.c.tenant_id, INVITATIONS.c.user_id).in_(person.users)
+    found = or_(INVITATIONS.c.email_key.in_(keys), accepted)
+    return found if person.only_in is None else found & (INVITATIONS.c.tenant_id == person.only_in)
+
+
 def tenant_column(table: Table) -> ColumnElement[UUID]:
     """The column of a table of :data:`CONTACTS` that has the tenant's id."""
     return table.c["id" if table is TENANTS else "tenant_id"]
@@ -195,6 +205,8 @@ def targets_of(connection: Connection, person: Person) -> dict[str, list[str]]:
         "user": [str(user_id) for user_id in person.user_ids],
         "membership": [str(row_id) for _, row_id in person.memberships],
     }
+    invited = connection.scalars(select(INVITATIONS.c.id).where(is_invited(person)))
+    targets["invitation"] = [str(row_id) for row_id in invited]
     for table in CONTACTS:
         ids = connection.scalars(select(table.c.id).where(is_contact(table, person)))
         targets[table.name.removesuffix("s")] = [str(row_id) for row_id in ids]

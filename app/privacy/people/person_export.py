@@ -15,12 +15,14 @@ from app.privacy.identifiers import Identifiers
 from app.privacy.mentions import IMPORTS, Progress, Reader, Targets
 from app.privacy.people.person import (
     CONTACTS,
+    INVITATIONS,
     MEMBERSHIPS,
     OBJECTS,
     USERS,
     Person,
     in_answers,
     is_contact,
+    is_invited,
     of_subjects,
     targets_of,
 )
@@ -38,6 +40,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
     in_tenants = TERMS.c.tenant_id.in_([tenant_id for tenant_id, _ in person.users])
     found_by_index: tuple[tuple[Table, ColumnElement[bool]], ...] = (
         (USERS, USERS.c.id.in_(users)),
+        (INVITATIONS, is_invited(person)),
         (MEMBERSHIPS, MEMBERSHIPS.c.user_id.in_(users)),
         (UserErasure.__table__, UserErasure.user_id.in_(users)),
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),

@@ -132,7 +132,7 @@ def _redacted(
     who = person.in_rows
     documents = {name: getattr(row, name) for name in names if getattr(row, name) is not None}
     hidden = frozenset[str]()  # fields whose values are replaced whatever they are
-    if is_target and kind == "user":
+    if is_target and kind in ("user", "invitation"):
         hidden = PERSONAL
     elif is_target and kind == "membership":
         hidden = MEMBERSHIP

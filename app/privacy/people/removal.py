@@ -55,6 +55,7 @@ from app.privacy.mentions import (
 )
 from app.privacy.people.person import (
     CONTACTS,
+    INVITATIONS,
     MEMBERSHIPS,
     OBJECTS,
     USERS,
@@ -62,6 +63,7 @@ from app.privacy.people.person import (
     get_person,
     in_answers,
     is_contact,
+    is_invited,
     of_subjects,
 )
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
@@ -122,6 +124,7 @@ def _lock_rows(connection: Connection, person: Person) -> None:
     for table in (DIRECTORY, USERS):  # in the order in which a directory's request locks them
         rows = select(table.c.id).where(table.c.id.in_(person.user_ids))
         connection.execute(rows.with_for_update())
+    connection.execute(select(INVITATIONS.c.id).where(is_invited(person)).with_for_update())
     for table in CONTACTS:  # other transactions may add rows that refer to these
         rows = select(table.c.id).where(is_contact(table, person))
         connection.execute(rows.with_for_update(key_share=True))
@@ -209,6 +212,7 @@ def _clear_rows(work: Erasure) -> None:
     for table, condition in (
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
         (DIRECTORY, DIRECTORY.c.id.in_(users)),
+        (INVITATIONS, is_invited(person)),
         (OBJECTS, of_subjects(subjects, person.organization)),
     ):
         work.run(table.name, delete(table).where(condition))

@@ -84,6 +84,8 @@ OTHERS_ADDRESSES = _statement(
     """
     SELECT email_key FROM users
     WHERE tenant_id <> :tenant_id AND email_key = ANY (CAST(:keys AS text[]))
+    UNION SELECT email_key FROM invitations
+    WHERE tenant_id <> :tenant_id AND email_key = ANY (CAST(:keys AS text[]))
     """,
 )
 NEXT_PEOPLE = _statement(
@@ -91,9 +93,13 @@ NEXT_PEOPLE = _statement(
     """
     SELECT id, idp_user_id, email, ARRAY(
         SELECT a.before ->> 'email' FROM audit_events a
-        WHERE a.tenant_id = users.tenant_id AND a.target_id = CAST(users.id AS text)
+        WHERE a.tenant_id = p.tenant_id AND a.target_id = CAST(p.id AS text)
             AND a.action = 'user.updated' AND a.before ->> 'email' <> '') AS former_emails
-    FROM users WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
+    FROM (
+        SELECT tenant_id, id, idp_user_id, email FROM users
+        UNION ALL SELECT tenant_id, id, '', email FROM invitations
+    ) p
+    WHERE tenant_id = :tenant_id AND id > :last_id ORDER BY id LIMIT :limit
     """,
 )
 DELETE_MAILS = {

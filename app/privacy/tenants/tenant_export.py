@@ -16,6 +16,7 @@ from app.privacy.identifiers import ANY_ID, Identifiers
 from app.privacy.mentions import AUDIT, Progress, Reader
 from app.privacy.people.person import (
     CONTACTS,
+    INVITATIONS,
     OBJECTS,
     TENANTS,
     USERS,
@@ -64,11 +65,12 @@ def _organization(connection: Connection, tenant_id: UUID, org_id: str) -> Ident
 
 
 def _addresses(tenant_id: UUID) -> Select[tuple[str]]:
-    """A SELECT of every address that a user or a contact of the tenant has or had."""
+    """A SELECT of every address that a user or a contact has or had, or that was invited."""
     of_users = (AUDIT.c.tenant_id == tenant_id) & (AUDIT.c.target_type == "user")
     sides = [cast(side, postgresql.JSON) for side in (AUDIT.c.before, AUDIT.c.after)]
     found = union(
         select(func.lower(USERS.c.email).label("address")).where(USERS.c.tenant_id == tenant_id),
+        select(func.lower(INVITATIONS.c.email)).where(INVITATIONS.c.tenant_id == tenant_id),
         *(select(func.lower(side["email"].astext)).where(of_users) for side in sides),
         *(
             select(contact_address(table)).where(tenant_column(table) == tenant_id)

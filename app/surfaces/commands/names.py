@@ -27,6 +27,7 @@ GROUPS = {
     "events": "Read the event feed.",
     "flags": "List and explain a tenant's flags. Change its overrides.",
     "imports": "Create, check, list and show imports.",
+    "invitations": "Invite people, resend and revoke invitations.",
     "jobs": "Inspect background work.",
     "memberships": "List, create and end memberships; change roles.",
     "ofrep": "Evaluate flags as OpenFeature's providers do.",

@@ -1,0 +1,98 @@
+"""Accepting an invitation: whoever has its token and the invited address becomes a member."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import and_, bindparam, select
+
+from app.auth.guard import TenantSuspended
+from app.auth.keys import digest_of
+from app.auth.permissions import Role
+from app.auth.tokens import Claims
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries, tenancy
+from app.core.db.statements import Statement
+from app.core.errors import Forbidden, NotFound
+from app.invitations.models import STATE, Invitation, InvitationState
+from app.invitations.service import InvitationEnded, change, lock_tenant
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.users import service as users
+from app.users.emails import is_same_address
+from app.users.models import User
+
+ACTOR_PREFIX = "invitation:"
+FIND_PERSON = Statement(
+    "invitations.find_person",
+    select(User, Membership)
+    .outerjoin(
+        Membership, and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
+    )
+    .where(User.tenant_id == bindparam("tenant_id"), User.idp_user_id == bindparam("subject")),
+)
+
+
+class OtherAddress(Forbidden):
+    code = "other_address"
+    detail = "The token's verified e-mail address is not the invited one."
+
+
+def accept(token: str, claims: Claims) -> Membership:
+    """Make the person of a user token a member, by a token that was sent to their address.
+
+    The person's user and membership are created, or activated with the invited role; an active
+    membership stays as it is. A second call of the same person returns the same membership.
+
+    Raises NotFound for an unknown token, OtherAddress, TenantSuspended, InvitationEnded and what
+    the services of users and memberships raise.
+    """
+    tenancy.enter(tenancy.PLATFORM)  # the token alone tells the tenant
+    digest = digest_of(token)
+    found = queries.find_row(Invitation, digest=digest)
+    if found is None:
+        raise NotFound.of(Invitation)
+    tenancy.enter(tenancy.Scope(found.tenant_id))
+    tenant = lock_tenant(found.tenant_id)
+    invitation, (state,) = queries.lock_with(Invitation, found.id, STATE)
+    if invitation.digest != digest:
+        raise NotFound.of(Invitation)
+    if not is_same_address(claims.email or "", invitation.email):
+        raise OtherAddress
+    if not tenant.is_active:
+        raise TenantSuspended
+    person: Any = FIND_PERSON.first(tenant_id=tenant.id, subject=claims.subject)
+    user = person.User if person else None
+    membership: Membership | None = person.Membership if person and person.Membership.id else None
+    if state == InvitationState.PENDING:
+        return _join(invitation, user, membership, claims.subject)
+    if membership is None or membership.user_id != invitation.user_id:
+        raise InvitationEnded.by(state)
+    return membership
+
+
+def _join(
+    invitation: Invitation, user: User | None, membership: Membership | None, subject: str
+) -> Membership:
+    """Accept a locked invitation; ``user`` and ``membership`` are what the person has already."""
+    actor = Actor(f"{ACTOR_PREFIX}{invitation.id}", invitation.acts_as)
+    if user is None:
+        person = {
+            "idp_user_id": subject,
+            "email": invitation.email,
+            "meta_data": invitation.meta_data,
+        }
+        user = users.create(invitation.tenant_id, person, actor=actor)
+    # First, so that the seat which the invitation has taken is free for the membership.
+    values = {"accepted_at": utcnow(), "user_id": user.id}
+    change(invitation, values, "accepted", InvitationState.ACCEPTED, actor=actor)
+    if not user.is_active:
+        users.update(user.id, {"is_active": True}, actor=actor)
+    if membership is None:
+        member = {"user_id": user.id, "role": invitation.role}
+        return memberships.create(invitation.tenant_id, member, actor=actor)
+    if membership.is_active:
+        return membership
+    memberships.set_role(membership.id, Role(invitation.role), actor=actor)
+    return memberships.set_active(membership.id, True, actor=actor)

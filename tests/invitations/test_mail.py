@@ -1,0 +1,266 @@
+"""The service mails invitations by ``SMTP_URL``, with retries, and records what became of them."""
+
+import email
+import socket
+from contextlib import closing
+from email.message import EmailMessage as Message
+from email.policy import default
+from uuid import UUID
+
+import pytest
+
+from app import create_app
+from app.config import ConfigError, load_config
+from app.core.clock import utcnow
+from app.emails.models import EmailEventRecord, EmailMessage, Suppression
+from app.extensions import db
+from app.invitations import jobs, mail
+from app.invitations.models import Invitation
+from tests import database
+from tests.factories import create_member, create_tenant, save
+from tests.invitations.sink import sinking
+
+PATH = "/v1/invitations"
+SETTINGS = {
+    "INVITATION_URL": "https://app.example.com/join?token={token}&from=mail",
+    "MAIL_FROM": "Acme <no-reply@acme.example>",
+    "CONSOLE_NAME": "Acme <Suite>",
+}
+
+
+@pytest.fixture
+def sink():
+    with sinking() as made:
+        yield made
+
+
+@pytest.fixture
+def mailing(app, environment, sink):
+    """An application that mails by the sink."""
+    made = create_app({**environment, **SETTINGS, "SMTP_URL": sink.url})
+    yield made
+    with made.app_context():
+        db.engine.dispose()
+
+
+@pytest.fixture
+def invite(mailing, admin):
+    def send(path=PATH, token=admin, **more):
+        sent = {} if path != PATH else {"email": "ada@example.com", "role": "member", **more}
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = mailing.test_client().post(path, json=sent, headers=headers)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.get_json()["data"]
+
+    return send
+
+
+@pytest.fixture
+def work(mailing):
+    """Make the attempt of an invitation that is due; the seconds until the next."""
+
+    def deliver(invitation):
+        with mailing.app_context():
+            return mail.deliver(UUID(invitation["id"]))
+
+    return deliver
+
+
+def due():
+    database.execute("UPDATE invitations SET mail_at = now()")
+
+
+def kinds():
+    return [row.kind for row in database.rows(EmailEventRecord)]
+
+
+def read(sink) -> Message:
+    (raw,) = sink.messages
+    return email.message_from_bytes(raw, policy=default)
+
+
+class TestMail:
+    def test_has_the_link_as_text_and_as_html(self, invite, work, sink, tenant):
+        invitation = invite()
+
+        assert work(invitation) is None
+
+        message = read(sink)
+        text, html = (part.get_content() for part in message.iter_parts())
+        assert message["To"] == "ada@example.com"
+        assert message["From"] == SETTINGS["MAIL_FROM"]
+        assert message["Subject"] == f"{tenant.name} invites you to Acme <Suite>"
+        assert invitation["url"] in text
+        assert invitation["url"].replace("&", "&amp;") in html
+        assert "Acme &lt;Suite&gt;" in html
+        assert message["Message-ID"] == f"<{invitation['id']}.1@acme.example>"
+
+    def test_is_recorded_as_that_of_a_provider(self, invite, work, mailing):
+        invitation = invite()
+
+        work(invitation)
+
+        record, message = database.row(EmailEventRecord), database.row(EmailMessage)
+        assert (record.source, record.kind) == ("smtp", "sent")
+        assert str(record.webhook_event_id) == invitation["id"]
+        assert (message.address, message.state) == ("ada@example.com", "sent")
+        assert invitation["token"] not in str(record) + str(message)
+        assert database.row(Invitation).mail_at is None
+
+    def test_is_sent_once(self, invite, work, sink):
+        invitation = invite()
+
+        work(invitation)
+        work(invitation)
+
+        assert len(sink.messages) == 1
+
+    def test_of_a_hostile_tenant_has_no_further_header(self, invite, work, sink):
+        name = "Evil\r\nBcc: eve@example.com\u2028<script>" + "x" * 5000
+        tenant = create_tenant(name=name)
+
+        work(invite(token=create_member(tenant)[2]))
+
+        message = read(sink)
+        assert "Bcc" not in message
+        assert message["Subject"].startswith("Evil Bcc: eve@example.com <script>xxx")
+        assert len(message["Subject"]) < 150
+        assert "<script>" not in message.get_body(("html",)).get_content()
+
+    def test_of_a_resent_invitation_is_another_one(self, invite, work, sink):
+        first = invite()
+        work(first)
+        sink.messages.clear()
+
+        again = invite(f"{PATH}/{first['id']}/resend")
+        work(again)
+
+        assert again["url"] in read(sink).get_body(("plain",)).get_content()
+        assert len(database.rows(EmailMessage)) == 2
+
+    def test_is_not_sent_without_the_setting(self, api, admin):
+        sent = {"email": "ada@example.com", "role": "member"}
+
+        api.post(PATH, token=admin, json=sent)
+
+        assert database.row(Invitation).mail_at is None
+
+    def test_is_not_sent_after_the_end(self, invite, work, sink):
+        invitation = invite()
+        database.execute("UPDATE invitations SET revoked_at = now()")
+
+        assert work(invitation) is None
+        assert sink.messages == []
+        assert database.row(Invitation).mail_at is None
+
+    @pytest.mark.parametrize(("scope", "is_sent"), [("", False), ("newsletter", True)])
+    def test_is_not_sent_to_a_suppressed_address(self, invite, work, sink, scope, is_sent):
+        values = {"cause": "bounced", "source": "resend", "suppressed_at": utcnow()}
+        save(Suppression, address="ada@example.com", scope=scope, is_active=True, **values)
+
+        work(invite())
+
+        assert bool(sink.messages) == is_sent
+        assert kinds() == (["sent"] if is_sent else ["rejected"])
+
+
+class TestFaults:
+    def test_that_are_temporary_are_tried_again(self, invite, work, sink):
+        sink.answers = ["451 later", "452 4.2.2 full"]
+        invitation = invite()
+
+        waits = []
+        for _ in range(3):
+            waits.append(work(invitation))
+            due()
+
+        assert waits == [60, 300, None]
+        assert kinds() == ["scheduled", "scheduled", "sent"]
+        assert database.rows(EmailEventRecord)[1].response == "452 4.2.2 full"
+        assert database.row(EmailMessage).state == "sent"
+
+    def test_that_are_permanent_are_not(self, invite, work, sink):
+        sink.answers = ["550 5.1.1 no such user"]
+
+        assert work(invite()) is None
+        assert kinds() == ["rejected"]
+        assert database.row(Invitation).mail_at is None
+        assert database.rows(Suppression) == []
+
+    def test_end_after_the_last_attempt(self, invite, work, sink):
+        sink.answers = ["451 later"] * 100
+        invitation = invite()
+
+        for _ in range(mail.MAX_ATTEMPTS):
+            due()
+            last = work(invitation)
+
+        assert last is None
+        assert kinds() == ["scheduled"] * (mail.MAX_ATTEMPTS - 1) + ["rejected"]
+
+    def test_of_the_server_are_temporary(self, app, environment, admin):
+        with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+            port = taken.getsockname()[1]
+        for scheme in ("smtp", "smtps", "smtp+plain"):
+            url = f"{scheme}://user:secret@127.0.0.1:{port}"
+            made = create_app({**environment, **SETTINGS, "SMTP_URL": url})
+            with made.app_context():
+                outcome = mail.send(Message())
+            assert outcome.kind == "scheduled"
+            assert "secret" not in outcome.reason
+
+    def test_of_a_server_without_tls_send_nothing(self, environment, sink):
+        """Neither the mail nor the password goes out in clear text."""
+        url = sink.url.replace("smtp+plain://", "smtp://user:secret@")
+        made = create_app({**environment, **SETTINGS, "SMTP_URL": url})
+        message = Message()
+        message["To"], message["From"] = "ada@example.com", "x@example.com"
+
+        with made.app_context():
+            mail.send(message)
+
+        assert sink.messages == []
+
+
+class TestJobs:
+    def test_a_lost_job_is_queued_again(self, mailing, invite, monkeypatch):
+        invitation = invite()
+        pushed = []
+        monkeypatch.setattr(
+            jobs.send_mail.__class__, "push", lambda _, *ids, **__: pushed.append(ids)
+        )
+
+        with mailing.app_context():
+            jobs.resume_mails()
+
+        assert pushed == [(invitation["id"],)]
+
+    def test_the_job_delivers(self, mailing, invite, sink):
+        invitation = invite()
+
+        with mailing.app_context():
+            jobs.send_mail(invitation["id"])
+
+        assert len(sink.messages) == 1
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"SMTP_URL": "http://mail.example.com"},
+            {"SMTP_URL": "smtp://"},
+            {"MAIL_FROM": "nobody"},
+            {"MAIL_FROM": "a@b.example\nBcc: c@d.example"},
+            {"INVITATION_URL": "https://app.example.com/join"},
+            {"INVITATION_URL": "javascript:{token}"},
+            {"INVITATION_URL": ""},
+            {"MAIL_FROM": ""},
+        ],
+    )
+    def test_that_are_wrong_are_refused(self, environment, wrong):
+        right = {**environment, **SETTINGS, "SMTP_URL": "smtp://mail.example.com"}
+        load_config(right)
+
+        with pytest.raises(ConfigError):
+            load_config({**right, **wrong})
