@@ -70,6 +70,8 @@ COUNTERS = {
 }
 # It needs an API key of the provider.
 COMPARISONS = {"POST /v1/billing/providers/{provider}/reconcile"}
+# It needs the token of an invited person.
+ACCEPTANCE = {"POST /v1/invitations/accept"}
 # They store what a provider sent; the jobs that apply it make the changes.
 RECEIVERS = {
     "POST /webhooks/idp",
@@ -84,7 +86,8 @@ def changes(app: Flask) -> list[Operation]:
     found = [
         one
         for one in operations(document)
-        if one.is_change and one.name not in QUESTIONS | COUNTERS | COMPARISONS | RECEIVERS
+        if one.is_change
+        and one.name not in QUESTIONS | COUNTERS | COMPARISONS | ACCEPTANCE | RECEIVERS
     ]
     assert len(found) > 20
     return found
@@ -132,8 +135,7 @@ def make_world(app: Flask) -> dict[str, Any]:
     create_webhook_endpoint(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)
-    for _ in range(2):  # one is revoked
-        create_invitation(tenant_id)
+    create_invitation(tenant_id)
     execute(
         "UPDATE plan_presets SET flags = (flags::jsonb || CAST(:flag AS jsonb))::json",
         flag=json.dumps(credits_flag("ai-credits", 0)),
@@ -169,6 +171,10 @@ def archived_field(api: Any, world: dict[str, Any]) -> str:
 def failed_delivery(world: dict[str, Any]) -> str:
     endpoint = create_webhook_endpoint(UUID(world["tenant_id"]))
     return str(row(WebhookDelivery, endpoint_id=endpoint.id).id)
+
+
+def invited(api: Any, world: dict[str, Any]) -> dict[str, Any]:
+    return {"row_id": str(create_invitation(UUID(world["tenant_id"])).id)}
 
 
 VALUES = {
@@ -230,6 +236,15 @@ VALUES = {
             "tenant_id": world["tenant_id"],
         }
     },
+    "POST /v1/invitations": lambda api, world: {
+        "json": {
+            "email": "invited@example.com",
+            "role": "member",
+            "tenant_id": world["tenant_id"],
+        }
+    },
+    "POST /v1/invitations/{invitation_id}/resend": invited,
+    "DELETE /v1/invitations/{invitation_id}": invited,
     "PUT /v1/usage/{feature}": lambda api, world: {"row_id": "api-calls"},
     "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"display_name": "Renamed"}},
     "POST /v1/billing/flags/overrides": lambda api, world: {

@@ -86,7 +86,7 @@ def _join(
         user = users.create(invitation.tenant_id, person, actor=actor)
     # First, so that the seat which the invitation has taken is free for the membership.
     values = {"accepted_at": utcnow(), "user_id": user.id}
-    change(invitation, values, "accepted", InvitationState.ACCEPTED, actor=actor)
+    change(invitation, values, "invitation.accepted", InvitationState.ACCEPTED, actor=actor)
     if not user.is_active:
         users.update(user.id, {"is_active": True}, actor=actor)
     if membership is None:

@@ -187,7 +187,9 @@ def resend(
         "expires_at": utcnow() + timedelta(days=expires_in_days),
         **_mail_now(invitation.id),
     }
-    invitation = change(invitation, values, "resent", InvitationState.PENDING, actor=actor)
+    invitation = change(
+        invitation, values, "invitation.resent", InvitationState.PENDING, actor=actor
+    )
     return _with_token(invitation, token)
 
 
@@ -201,7 +203,7 @@ def revoke(invitation_id: UUID | str, *, actor: Actor) -> None:
         raise InvitationEnded.by(state)
     if state != InvitationState.REVOKED:
         values = {"revoked_at": utcnow()}
-        change(invitation, values, "revoked", InvitationState.REVOKED, actor=actor)
+        change(invitation, values, "invitation.revoked", InvitationState.REVOKED, actor=actor)
 
 
 def apply_from_provider(
@@ -229,10 +231,10 @@ def apply_from_provider(
         return _insert(tenant_id, {**own, **values}, actor)
     after = found._replace(**values)
     if after.accepted_at:
-        return change(found, values, "accepted", InvitationState.ACCEPTED, actor=actor)
+        return change(found, values, "invitation.accepted", InvitationState.ACCEPTED, actor=actor)
     if after.revoked_at:
-        return change(found, values, "revoked", InvitationState.REVOKED, actor=actor)
-    return change(found, values, "resent", InvitationState.PENDING, actor=actor)
+        return change(found, values, "invitation.revoked", InvitationState.REVOKED, actor=actor)
+    return change(found, values, "invitation.resent", InvitationState.PENDING, actor=actor)
 
 
 def lock_tenant(tenant_id: UUID) -> Tenant:
@@ -246,16 +248,16 @@ def lock_tenant(tenant_id: UUID) -> Tenant:
 def change(
     invitation: Invitation,
     values: Mapping[str, Any],
-    done: str,
+    action: str,
     state: InvitationState,
     *,
     actor: Actor,
 ) -> Invitation:
-    """Set columns of a locked invitation, and record ``invitation.<done>`` with the new state."""
+    """Set columns of a locked invitation, and record ``action`` with the new state."""
     invitation, changed = queries.update_row(Invitation, invitation, values, actor_id=actor.id)
     if changed is not None:
         shown = changed.part(name for name in changed.after if name not in HIDDEN)
-        _record(f"invitation.{done}", invitation, shown, state, actor)
+        _record(action, invitation, shown, state, actor)
     return invitation
 
 

@@ -71,7 +71,7 @@ def _by_invitation(api: Any, tenant: Any) -> None:
 
 def _in_the_console(tenant: Any) -> None:
     with platform_transaction():
-        sessions.start(SUBJECT, tenant.idp_org_id)
+        sessions.start(SUBJECT, tenant.idp_org_id, mail("new"))
         sessions.create_ticket("link", subject=SUBJECT, org_id=tenant.idp_org_id)
 
 
