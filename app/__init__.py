@@ -46,6 +46,7 @@ DOMAINS = (
     "imports",
     "api_keys",
     "connections",
+    "sso_connections",
     "scim",
     "audit",
     "search",

@@ -34,6 +34,7 @@ from tests.factories import (
     create_invitation,
     create_lot,
     create_preset,
+    create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
     credits_flag,
@@ -133,6 +134,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         request_id="",
     )
     create_webhook_endpoint(tenant_id)
+    create_sso_connection(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)
     create_invitation(tenant_id)

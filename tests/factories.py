@@ -18,7 +18,7 @@ from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import Role
 from app.cli.tokens import HOUR, issue_token
-from app.core.actors import SYSTEM_CLI
+from app.core.actors import SYSTEM_CLI, SYSTEM_IDP
 from app.core.clock import utcnow
 from app.core.db.writes import insert_row
 from app.credits.models import CreditBalance, CreditLot
@@ -26,6 +26,8 @@ from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
+from app.sso_connections import service as sso_connections
+from app.sso_connections.models import SsoConnection
 from app.subscriptions.models import Subscription
 from app.subscriptions.statuses import with_class
 from app.tenants.models import Tenant
@@ -264,6 +266,16 @@ def create_hold(tenant_id: UUID, **values: Any) -> UsageHold:
     state = {"kind": "hold", "state": "settled", "is_late": False}
     defaults = {"id": uuid7(), "feature": "api-calls", **moments, **amounts, **state}
     return save(UsageHold, tenant_id=tenant_id, **defaults | values)
+
+
+def create_sso_connection(tenant_id: UUID, **values: Any) -> SsoConnection:
+    """An active SSO connection of WorkOS."""
+    key = f"conn_{next(_numbers)}"
+    defaults = {"name": "Okta", "provider": "Okta", "type": "saml", "state": "active"}
+    said = {"domains": ["acme.example"], "certificate_ends_at": None, **defaults, **values}
+    with platform_transaction():
+        sso_connections.mirror(tenant_id, "workos", key, said, actor=SYSTEM_IDP)
+    return database.row(SsoConnection, idp_connection_id=key)
 
 
 def create_webhook_endpoint(tenant_id: UUID) -> WebhookEndpoint:

@@ -22,6 +22,7 @@ from tests.factories import (
     create_invitation,
     create_lot,
     create_member,
+    create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
     platform_token,
@@ -234,6 +235,7 @@ class TestOtherTenants:
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)
+            create_sso_connection(UUID(tenant["tenant_id"]))
         return demo
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):

@@ -27,6 +27,7 @@ from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset, PlanPrice
+from app.sso_connections.models import SsoConnection
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -87,6 +88,7 @@ TARGET_NAME = func.coalesce(
                     ("plan_price", PlanPrice, _price_name),
                     ("plan_preset", PlanPreset, PlanPreset.name),
                     ("scim_connection", ScimConnection, ScimConnection.name),
+                    ("sso_connection", SsoConnection, SsoConnection.name),
                     ("subscription", Subscription, Subscription.bp_subscription_id),
                     ("tenant", Tenant, Tenant.name),
                     ("webhook_endpoint", WebhookEndpoint, WebhookEndpoint.url),

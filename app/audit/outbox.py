@@ -15,6 +15,8 @@ _ACTIONS = (
     "membership.activated", "membership.created", "membership.deactivated",
     "membership.role_changed", "membership.updated",
     "override.created", "override.deleted", "override.expired", "override.updated",
+    "sso_connection.activated", "sso_connection.certificate_expiring",
+    "sso_connection.deactivated", "sso_connection.deleted", "sso_connection.updated",
     "subscription.canceled", "subscription.created", "subscription.drift_repaired",
     "subscription.plan_unknown", "subscription.updated",
     "tenant.activated", "tenant.created", "tenant.deleted", "tenant.deletion_requested",

@@ -19,10 +19,12 @@ NOUNS = {
     "plan_preset": "the plan",
     "email": "the message",
     "scim_connection": "the SCIM connection",
+    "sso_connection": "the SSO connection",
     "plan_price": "the price",
     "billing_customer": "the customer",
     "billing_comparison": "the comparison with",
 }
+TOLD = ("sso_connection.certificate_expiring", "trial.ending")  # nobody did it
 VERBS = {
     "updated": "changed",
     "meta_data_patched": "changed the metadata of",
@@ -206,7 +208,7 @@ def sentence(event: Json, *, with_actor: bool = True, you: str = "") -> Markup:
     if not name and event["target_type"].startswith(("plan_price", "billing_")):
         name = next(filter(None, map({**before, **after}.get, NAMED_BY)), "")
     said = _special(event["action"], name, before, after) or _general(event, name)
-    is_told = event["target_type"] == "limit" or event["action"] == "trial.ending"  # nobody did it
+    is_told = event["target_type"] == "limit" or event["action"] in TOLD
     has_actor = with_actor and not is_told
     return Markup("{} {}").format(who(event, you), said) if has_actor else Markup("{}").format(said)
 
@@ -236,6 +238,8 @@ def _special(
             return Markup("{}{}{}").format(said, _until(after.get("until")), reason)
         case "tenant.plan_withdrawn":
             return f"withdrew the assigned plan {before.get('plan_name', '')}"
+        case "sso_connection.certificate_expiring":
+            return f"A certificate of the SSO connection {name} ends soon"
         case "trial.ending" | "trial.ended":
             ending = {**before, **after}.get("plan_name", "")
             is_over = action == "trial.ended"

@@ -21,6 +21,7 @@ from app.flags.schemas import OverrideSchema
 from app.invitations.schemas import InvitationSchema, InvitationTokenSchema
 from app.memberships.schemas import TenantMembershipSchema
 from app.plans.schemas import PlanPresetSchema, TrialSchema
+from app.sso_connections.schemas import SsoConnectionSchema
 from app.subscriptions.schemas import SubscriptionSchema
 from app.tenants.schemas import TenantSchema
 from app.usage.day_schemas import LimitForecastSchema
@@ -47,6 +48,7 @@ SCHEMAS: dict[str, type[Schema]] = {
     "membership": TenantMembershipSchema,
     "override": OverrideSchema,
     "plan": PlanPresetSchema,
+    "sso_connection": SsoConnectionSchema,
     "subscription": SubscriptionSchema,
     "tenant": TenantSchema,
     "trial": TrialSchema,
@@ -108,6 +110,23 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "plan.created": ("A plan preset was created.", {}),
     "plan.deleted": ("A plan preset was deleted; `data` is what it was.", {}),
     "plan.updated": ("A plan preset was changed.", {"name": ("growth", "scale")}),
+    "sso_connection.activated": (
+        "An SSO connection can be used.",
+        {"state": ("inactive", "active")},
+    ),
+    "sso_connection.certificate_expiring": (
+        "A certificate of an active SSO connection ends within 30 days.",
+        {},
+    ),
+    "sso_connection.deactivated": (
+        "An SSO connection cannot be used.",
+        {"state": ("active", "inactive")},
+    ),
+    "sso_connection.deleted": ("An SSO connection was deleted; `data` is what it was.", {}),
+    "sso_connection.updated": (
+        "The identity provider has created or changed an SSO connection.",
+        {"name": ("Okta", "Acme's Okta")},
+    ),
     "subscription.canceled": ("A cancellation was recorded.", {"auto_renew": (True, False)}),
     "subscription.created": ("A subscription was created.", {}),
     "subscription.drift_repaired": (

@@ -1,4 +1,6 @@
-"""Identity events in one form for all providers: changes of organizations, users, memberships.
+"""Identity events in one form for all providers.
+
+They change organizations, users, memberships, invitations and SSO connections.
 
 Providers deliver late, twice and in any order. So each event has a position in the history of its
 object (:attr:`IdentityEvent.position`). Of each attribute, the value with the greatest position
@@ -24,6 +26,8 @@ STORED_AS = {
     "name": bounded_name,
     "first_name": bounded_name,
     "last_name": bounded_name,
+    "provider": bounded_name,
+    "type": bounded_name,
     "email": address_or_empty,
 }
 
@@ -111,6 +115,34 @@ class RoleGrantEvent(IdentityEvent):
     user_id: str
     role_id: str
     role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvitationEvent(IdentityEvent):
+    """A change of an invitation. ``state`` and ``roles`` are the provider's names."""
+
+    organization_id: str | None = None
+    email: str | None = None
+    roles: tuple[str, ...] | None = None
+    state: str | None = None
+    expires_at: datetime | None = None
+    accepted_user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionEvent(IdentityEvent):
+    """A change of an SSO connection. ``state`` is the provider's name.
+
+    ``certificate``: what one of its certificates is used for, and when that certificate ends.
+    """
+
+    organization_id: str | None = None
+    name: str | None = None
+    provider: str | None = None
+    type: str | None = None
+    state: str | None = None
+    domains: tuple[str, ...] | None = None
+    certificate: tuple[str, datetime] | None = None
 
 
 def storable(event: IdentityEvent) -> IdentityEvent:

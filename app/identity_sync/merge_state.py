@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
@@ -25,7 +26,8 @@ from app.identity_sync.events import (
 Place = list[Any]
 """Version, rank, event time, event id: compared in this order."""
 
-GRANT = "grant:"
+GRANT, CERTIFICATE = "grant:", "certificate:"
+MAX_DOMAINS = 100  # of an SSO connection; further ones are left out
 NOT_ATTRIBUTES = {each.name for each in fields(IdentityEvent)}
 
 
@@ -72,8 +74,10 @@ class State:
     def _set_attributes(self, event: IdentityEvent, place: Place) -> Iterator[bool]:
         for name in [each.name for each in fields(event) if each.name not in NOT_ATTRIBUTES]:
             value = getattr(event, name)
+            if name == "certificate" and value is not None:
+                name, value = CERTIFICATE + value[0], value[1]
             if value is not None:
-                yield self._set(name, list(value) if isinstance(value, tuple) else value, place)
+                yield self._set(name, _as_json(value), place)
         if event.change is not Change.DELETED:
             yield self._set("seen", True, place)
         if isinstance(event, OrganizationEvent) and event.name is not None:
@@ -153,3 +157,51 @@ def role_of(state: State, roles: Mapping[str, str]) -> Role:
     own = [roles.get(name, name.removeprefix("org:")) for name in names]
     found = [Role(name) for name in own if name in list(Role)]
     return max(found, key=lambda role: role.rank, default=Role.MEMBER)
+
+
+def invitation_values(state: State, roles: Mapping[str, str]) -> dict[str, Any] | None:
+    """The values of an invitation; None while its address is not known.
+
+    Its ``state`` is ``accepted`` or ``revoked``, as a deleted one is, or else ``pending``.
+    """
+    if not state.get("email"):
+        return None
+    said = state.get("state") if state.exists else "revoked"
+    ends_at = state.get("expires_at")
+    return {
+        "email": state.get("email"),
+        "role": role_of(state, roles).value,
+        "state": said if said in ("accepted", "revoked") else "pending",
+        "expires_at": datetime.fromisoformat(ends_at) if ends_at else None,
+        "accepted_user_id": state.get("accepted_user_id"),
+    }
+
+
+def connection_values(state: State) -> dict[str, Any] | None:
+    """The values of an SSO connection; None if it was deleted.
+
+    Of its certificates the one that ends first counts. A connection of which only a certificate is
+    known is active.
+    """
+    if not state.exists:
+        return None
+    ends = [
+        datetime.fromisoformat(ends_at)
+        for name, (ends_at, _) in state.attributes.items()
+        if name.startswith(CERTIFICATE)
+    ]
+    said = state.get("state", "active")
+    return {
+        "name": state.get("name", ""),
+        "provider": state.get("provider", ""),
+        "type": state.get("type", ""),
+        "state": said if said in ("active", "draft") else "inactive",
+        "domains": [bounded_name(name) for name in state.get("domains", [])[:MAX_DOMAINS]],
+        "certificate_ends_at": min(ends) if ends else None,
+    }
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return list(value) if isinstance(value, tuple) else value

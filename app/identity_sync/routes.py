@@ -23,7 +23,7 @@ blp = Blueprint(
 @blp.columns("kind", "source", "object_id", "organization_id", "user_id", "since", "missing")
 @blp.response(200, WaitingSchema(many=True))
 def list_waiting(query: dict[str, Any]) -> Page:
-    """List memberships that wait for their organization or user, and people without a membership.
+    """List what waits for its organization or user, and people without a membership.
 
     The times of the query compare with `since`.
     """

@@ -8,7 +8,7 @@ from app.identity_sync.store import Kind
 
 
 class WaitingSchema(AnswerSchema):
-    """A membership or a person whose counterpart the provider has not sent."""
+    """An object whose counterpart the provider has not sent."""
 
     examples = {
         "kind": "membership",
@@ -20,7 +20,7 @@ class WaitingSchema(AnswerSchema):
     }
     descriptions = {
         "since": "When the provider's first event of it was applied.",
-        "missing": "Empty where it has come; a job then applies the membership.",
+        "missing": "Empty where it has come; a job then applies the object.",
     }
 
     kind = Choice(Kind, description="What waits.")

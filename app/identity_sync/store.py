@@ -1,9 +1,9 @@
 """Locks, reads and writes :class:`IdentityObject`, the known states of a provider's objects.
 
-An event's locks are taken by one statement, in one order: the source (shared by the events of
-people, exclusive for an organization's event), then memberships, then users. So the events of
-different people are applied side by side, and an organization's event sees all memberships that
-wait for it.
+An event's locks are taken by one statement, in one order: the source (exclusive for an
+organization's event, else shared), then memberships, users, invitations and SSO connections. So the
+events of different people are applied side by side, and an organization's event sees all that waits
+for it.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ class Kind(StrEnum):
 
     MEMBERSHIP = "membership"
     USER = "user"
+    INVITATION = "invitation"
+    SSO_CONNECTION = "sso_connection"
     ORGANIZATION = "organization"
 
 
@@ -103,7 +105,14 @@ BUCKETS = 1024
 """Advisory locks per kind. Objects in one bucket wait for each other. PostgreSQL has room for some
 thousands of locks, and one event may list many members."""
 LOCK_SPACE = 7_301
-KINDS_AFTER_SOURCE = {Kind.MEMBERSHIP: LOCK_SPACE + 1, Kind.USER: LOCK_SPACE + 2}
+KINDS_AFTER_SOURCE = {
+    Kind.MEMBERSHIP: LOCK_SPACE + 1,
+    Kind.USER: LOCK_SPACE + 2,
+    Kind.INVITATION: LOCK_SPACE + 3,
+    Kind.SSO_CONNECTION: LOCK_SPACE + 4,
+}
+MIRRORED = (Kind.INVITATION, Kind.SSO_CONNECTION)
+"""What an organization has besides members."""
 
 
 class Objects:
@@ -169,11 +178,17 @@ class Objects:
         connections = self.connections()
         for pair in pairs:
             for key in connections.get(pair, []):
-                self._set_waiting(key, pair in waiting)
+                self.set_waiting(key, pair in waiting)
         members = {pair.user_id for pair in connections}
         for key, state in self.now.items():
             if key.kind is Kind.USER:
-                self._set_waiting(key, state.exists and key.object_id not in members)
+                self.set_waiting(key, state.exists and key.object_id not in members)
+
+    def set_waiting(self, key: Key, is_waiting: bool) -> None:
+        """Record whether an object waits for another one."""
+        if (key in self._waiting) is not is_waiting:
+            self.changed.add(key)
+            self._waiting ^= {key}
 
     def save(self) -> None:
         if self.changed:
@@ -199,11 +214,12 @@ class Objects:
     def _row(self, key: Key) -> dict[str, object]:
         state, now = self.now[key], utcnow()
         pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
+        own_id = state.get("organization_id") if key.kind in MIRRORED else None
         return {
             "source": self.source,
             "kind": key.kind.value,
             "object_id": key.object_id,
-            "organization_id": pair.organization_id if pair else None,
+            "organization_id": pair.organization_id if pair else own_id,
             "user_id": pair.user_id if pair else None,
             "is_deleted": state.place is not None and not state.exists,
             "is_waiting": key in self._waiting,
@@ -211,11 +227,6 @@ class Objects:
             "created_at": now,
             "updated_at": now,
         }
-
-    def _set_waiting(self, key: Key, is_waiting: bool) -> None:
-        if (key in self._waiting) is not is_waiting:
-            self.changed.add(key)
-            self._waiting ^= {key}
 
     def _bucket(self, object_id: str) -> int:
         return zlib.crc32(f"{self.source} {object_id}".encode()) % BUCKETS

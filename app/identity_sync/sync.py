@@ -1,4 +1,4 @@
-"""From identity events to tenants, users and memberships: the steps of applying one delivery.
+"""From identity events to rows: the steps of applying one delivery.
 
 Lock and load the objects that its events are about, merge the events into their states, write the
 rows that follow from the states, save the objects. An event writes only what it changes: what a
@@ -17,20 +17,23 @@ from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.identity_sync.apply import write
 from app.identity_sync.events import (
+    ConnectionEvent,
     IdentityEvent,
+    InvitationEvent,
     MembershipEvent,
     OrganizationEvent,
     RoleGrantEvent,
     UserEvent,
     storable,
 )
+from app.identity_sync.mirrors import write_mirrored
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Key, Kind, Objects, Pair, pair_of
 from app.tenants.models import Tenant
 
 FIND_WAITING = Statement(
     "identity_objects.find_waiting",
-    select(IdentityObject.source, IdentityObject.object_id)
+    select(IdentityObject.source, IdentityObject.kind, IdentityObject.object_id)
     .join(Tenant, Tenant.idp_org_id == IdentityObject.organization_id)
     .where(IdentityObject.is_waiting)
     .order_by(func.random())  # one that fails does not keep others from their turn
@@ -41,6 +44,8 @@ KINDS: dict[type[IdentityEvent], Kind] = {
     UserEvent: Kind.USER,
     MembershipEvent: Kind.MEMBERSHIP,
     RoleGrantEvent: Kind.MEMBERSHIP,
+    InvitationEvent: Kind.INVITATION,
+    ConnectionEvent: Kind.SSO_CONNECTION,
 }
 
 
@@ -49,6 +54,7 @@ class Outcome(StrEnum):
 
     APPLIED = ""
     WAITING = "kept until the organization and the user are known"
+    WAITING_ORGANIZATION = "kept until the organization is known"
     STALE = "stale: something newer is known"
     DELETED = "the tenant of this organization was deleted"
 
@@ -88,21 +94,24 @@ def apply(
         roles=roles,
         force=force,
     )
+    mirrored_waiting = write_mirrored(objects, roles=roles)
     objects.save()
+    if not mirrored_waiting.isdisjoint(map(key_of, events)):
+        return Outcome.WAITING_ORGANIZATION
     own_pairs = {_pair_of(event, objects) for event in events}
     return Outcome.APPLIED if waiting.isdisjoint(own_pairs) else Outcome.WAITING
 
 
-def apply_waiting(source: str, object_id: str, *, roles: Mapping[str, str]) -> None:
-    """Apply a waiting membership if its tenant and its user exist now."""
+def apply_waiting(source: str, kind: str, object_id: str, *, roles: Mapping[str, str]) -> None:
+    """Apply a waiting object if its tenant, and a membership's user, exist now."""
     tenancy.enter(tenancy.PLATFORM)
-    objects, key = Objects(source), Key(Kind.MEMBERSHIP, object_id)
+    objects, key = Objects(source), Key(Kind(kind), object_id)
     objects.take([key])
     pair = pair_of(objects.now[key])
-    if pair is None:
-        return
-    objects.take([], [pair])
-    write(objects, [pair], roles=roles)
+    if pair is not None:
+        objects.take([], [pair])
+        write(objects, [pair], roles=roles)
+    write_mirrored(objects, roles=roles)
     objects.save()
 
 
@@ -139,7 +148,7 @@ def _organization_of(event: IdentityEvent) -> str | None:
     match event:
         case OrganizationEvent():
             return event.object_id
-        case MembershipEvent() | RoleGrantEvent():
+        case MembershipEvent() | RoleGrantEvent() | InvitationEvent() | ConnectionEvent():
             return event.organization_id
     return None
 

@@ -1,6 +1,7 @@
 """What an identity provider sent whose counterpart has not come yet.
 
-A membership waits for its organization or its user. A person without any membership is set aside.
+A membership waits for its organization or its user, an invitation or an SSO connection for its
+organization. A person without any membership is set aside.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from uuid import UUID
 from app.core.db.list_cursors import EPOCH, make_cursor, read_cursor
 from app.core.db.pages import FIRST_PAGE, ListOrder, Page, Paging
 from app.core.db.statements import Statement
-from app.identity_sync.store import Kind
+from app.identity_sync.store import MIRRORED, Kind
 
 NAME = "waiting identities"
 END = datetime(9999, 12, 31, tzinfo=UTC)
@@ -92,6 +93,8 @@ def _waiting(row: Any) -> Waiting:
     found = Waiting(*columns)
     if found.kind == Kind.USER:
         return found._replace(user_id=found.object_id, missing=(Kind.MEMBERSHIP,))
+    if found.kind in MIRRORED:
+        return found._replace(missing=() if has_organization else (Kind.ORGANIZATION,))
     has = {
         Kind.ORGANIZATION: has_organization,
         Kind.USER: has_user,

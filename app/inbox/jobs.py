@@ -14,7 +14,7 @@ from app.core.jobs.queues import Queue, job, logged_errors
 from app.identity_sync import sync
 from app.inbox import processing
 
-MAX_WAITING = 200  # memberships of one run of the job
+MAX_WAITING = 200  # objects of one run of the job
 WORKING_TIME = 60  # seconds after which a job queues the next one, so that others get a turn
 
 
@@ -46,13 +46,13 @@ def sweep() -> None:
 
 @job(queue=Queue.WEBHOOKS, every=60)
 def apply_waiting_memberships() -> None:
-    """Apply memberships whose tenant or user was created otherwise than by an event."""
+    """Apply what waits for a tenant or user that was created otherwise than by an event."""
     with transaction():
         waiting = sync.FIND_WAITING.all(limit=MAX_WAITING)
     roles = current_config().idp_role_map
-    for source, object_id in waiting:
+    for source, kind, object_id in waiting:
         with logged_errors("waiting_membership_failed", object_id=object_id):
-            retries.run(partial(sync.apply_waiting, source, object_id, roles=roles))
+            retries.run(partial(sync.apply_waiting, source, kind, object_id, roles=roles))
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

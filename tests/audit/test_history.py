@@ -106,6 +106,7 @@ class TestHistory:
             "/v1/custom-fields": "custom_field.created",
             "/v1/api-keys": "api_key.created",
             "/v1/scim-connections": "scim_connection.created",
+            "/v1/sso-connections": "sso_connection.activated",
             "/v1/webhook-endpoints": "webhook_endpoint.created",
         }
 

@@ -143,6 +143,7 @@ def create_world(app: Flask, document: Document) -> World:
         "membership_id": factories.create_membership(tenant, owner, Role.OWNER),
         "endpoint_id": factories.create_webhook_endpoint(tenant.id),
         "connection_id": create_connection(tenant)[0],
+        "sso_connection_id": factories.create_sso_connection(tenant.id),
         "subscription_id": factories.create_subscription(tenant),
         "preset_id": preset,
         "override_id": factories.create_override(tenant, preset, FLAG, True),

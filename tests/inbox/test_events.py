@@ -32,7 +32,7 @@ class TestList:
         ("query", "found"),
         [
             ("source=workos", 2),
-            ("source=workos&status=succeeded", 1),
+            ("source=workos&status=succeeded", 2),
             ("type=invitation.accepted", 1),
             ("status=failed", 0),
             ("created_after=2026-01-01T00:00:00Z", 3),

@@ -47,6 +47,7 @@ IMPERSONAL = {
     "scim_requests": "detail method path",
     "search_builds": "entity_type",
     "search_terms": "entity_type",
+    "sso_connections": "domains idp_connection_id name provider source state type",
     "subscriptions": (
         "billing_address_line_1 billing_city billing_country billing_cycle billing_state"
         " billing_zip bp_customer_id bp_plan_id bp_provider bp_status bp_subscription_id"

@@ -86,6 +86,7 @@ class TestCoverage:
             "credit_lots", "custom_fields", "custom_field_indexes",
             "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
+            "sso_connections",
             "tenant_deletions", "tenant_notes", "usage_counters", "usage_days", "usage_holds",
             "usage_keys", "webhook_endpoint_states", "webhook_endpoints",
         }  # fmt: skip

@@ -156,6 +156,11 @@ INSERT INTO scim_connections (tenant_id, id, created_at, updated_at, version, na
 SELECT id, id, created_at, updated_at, 1, '', 'okta', 'active', 'member', '{}', 'membership', 'owner',
     md5(id::text), '', '[]', 0, 0, '', 'x', 'x'
 FROM tenants;
+INSERT INTO sso_connections (tenant_id, id, created_at, updated_at, version, source,
+    idp_connection_id, name, provider, type, state, domains, certificate_ends_at)
+SELECT tenant_id, id, created_at, updated_at, 1, 'workos', id, '', 'Okta', 'saml', 'active', '[]',
+    now() + random() * interval '3 years'
+FROM users;
 INSERT INTO scim_access_tokens (tenant_id, connection_id, digest, expires_at)
 SELECT tenant_id, id, md5(digest), now() FROM scim_connections;
 INSERT INTO scim_requests (tenant_id, connection_id, slot, sent_at, method, path, status, detail)

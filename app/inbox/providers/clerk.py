@@ -1,4 +1,4 @@
-"""Clerk: users, organizations and organization memberships, signed by Svix.
+"""Clerk: users, organizations, their memberships and invitations, signed by Svix.
 
 ``timestamp`` is in milliseconds or in seconds: a number below 10^11 is seconds. A deleted user or
 organization has only its id, a deleted membership is the whole object. The copies of the
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from app.identity_sync.events import Change, MembershipEvent, UserEvent
+from app.identity_sync.events import Change, InvitationEvent, MembershipEvent, UserEvent
 from app.inbox.providers.payloads import Document, in_seconds
 from app.inbox.providers.provider import Facts, Provider, lifecycle, organization
 
@@ -42,6 +42,19 @@ def _membership(data: Document, facts: Facts) -> MembershipEvent:
     )
 
 
+def _invitation(data: Document, facts: Facts) -> InvitationEvent:
+    return InvitationEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        organization_id=data.identifier("organization_id"),
+        email=data.text("email_address"),
+        roles=data.texts("role") or None,
+        state=data.text("status"),
+        expires_at=data.optional_epoch("expires_at"),
+        accepted_user_id=data.optional_identifier("user_id"),
+    )
+
+
 def _occurred_at(event: Document, change: Change) -> datetime:
     """A deletion whose time is in whole seconds comes after every change in that second."""
     occurred_at = event.epoch("timestamp")
@@ -69,8 +82,14 @@ PROVIDER = Provider(
     name="clerk",
     adapt=lifecycle(
         "type",
-        {"user": _user, "organization": organization, "organizationMembership": _membership},
+        {
+            "user": _user,
+            "organization": organization,
+            "organizationMembership": _membership,
+            "organizationInvitation": _invitation,
+        },
         occurred_at=_occurred_at,
         version=lambda data: data.optional_epoch("updated_at"),
+        updates=("organizationInvitation.accepted", "organizationInvitation.revoked"),
     ),
 )

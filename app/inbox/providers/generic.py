@@ -4,13 +4,18 @@ The payload is the one that Standard Webhooks recommends::
 
     {"type": "user.updated", "timestamp": "2026-01-05T09:45:05.123Z", "data": {"id": "u1", …}}
 
-A kind is ``organization``, ``user`` or ``membership`` (``organization_membership`` too); other
-events are ignored. ``timestamp`` (ISO 8601) is when it happened and ``data.updated_at``, where
+A kind is ``organization``, ``user``, ``membership`` (``organization_membership`` too), ``invitation``
+or ``connection``; other events are ignored. ``timestamp`` (ISO 8601) is when it happened and ``data.updated_at``, where
 given, when the object last changed: of two events of one object the later one counts, in whatever
 order they arrive. Of ``data``, a member that is missing is left as it was, null empties it.
 ``active`` false suspends a user, and is an invitation or a pause of a membership. An ``email`` is
 verified only if ``email_verified`` is true in the same event. A membership is named by its two ids,
 or has an ``id`` of its own; the two others are then needed once, in any event.
+
+An ``invitation`` has ``organization_id``, ``email``, ``role``, ``state`` (``pending``, ``accepted`` or
+``revoked``), ``expires_at`` and ``accepted_user_id``. A ``connection`` is an SSO connection: it has
+``organization_id``, ``name``, ``provider``, ``type`` (such as ``saml``), ``state`` (``active``, ``inactive``
+or ``draft``), ``domains`` (a list of names) and ``certificate_ends_at``.
 
 A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` header, else by
 ``id`` beside ``type``, else by the body's digest.
@@ -18,7 +23,13 @@ A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` h
 
 from __future__ import annotations
 
-from app.identity_sync.events import MembershipEvent, UserEvent, membership_key
+from app.identity_sync.events import (
+    ConnectionEvent,
+    InvitationEvent,
+    MembershipEvent,
+    UserEvent,
+    membership_key,
+)
 from app.inbox.providers.payloads import Document, full_name
 from app.inbox.providers.provider import Facts, Provider, lifecycle, organization
 
@@ -40,11 +51,11 @@ def _user(data: Document, facts: Facts) -> UserEvent:
 
 
 def _membership(data: Document, facts: Facts) -> MembershipEvent:
-    membership_id = _optional_id(data, "id")
+    membership_id = data.optional_identifier("id")
     if membership_id:
         object_id = membership_id
-        organization_id = _optional_id(data, "organization_id")
-        user_id = _optional_id(data, "user_id")
+        organization_id = data.optional_identifier("organization_id")
+        user_id = data.optional_identifier("user_id")
     else:
         organization_id = data.identifier("organization_id")
         user_id = data.identifier("user_id")
@@ -60,8 +71,32 @@ def _membership(data: Document, facts: Facts) -> MembershipEvent:
     )
 
 
-def _optional_id(data: Document, name: str) -> str | None:
-    return data.identifier(name) if data.has(name) else None
+def _invitation(data: Document, facts: Facts) -> InvitationEvent:
+    return InvitationEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        organization_id=data.optional_identifier("organization_id"),
+        email=data.text("email"),
+        roles=data.texts("role") or None,
+        state=data.text("state"),
+        expires_at=data.optional_moment("expires_at"),
+        accepted_user_id=data.optional_identifier("accepted_user_id"),
+    )
+
+
+def _connection(data: Document, facts: Facts) -> ConnectionEvent:
+    ends_at = data.optional_moment("certificate_ends_at")
+    return ConnectionEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        organization_id=data.optional_identifier("organization_id"),
+        name=data.text("name"),
+        provider=data.text("provider"),
+        type=data.text("type"),
+        state=data.text("state"),
+        domains=data.texts("domains") if data.has("domains") else None,
+        certificate=("signing", ends_at) if ends_at else None,
+    )
 
 
 PROVIDER = Provider(
@@ -74,6 +109,8 @@ PROVIDER = Provider(
             "user": _user,
             "membership": _membership,
             "organization_membership": _membership,
+            "invitation": _invitation,
+            "connection": _connection,
         },
         occurred_at=lambda event, _: event.moment("timestamp"),
         version=lambda data: data.optional_moment("updated_at"),

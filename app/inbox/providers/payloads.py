@@ -133,6 +133,10 @@ class Document:
             raise Unreadable(f"{self._name(path)} is longer than {MAX_ID} characters")
         return value
 
+    def optional_identifier(self, *path: str) -> str | None:
+        """The same, or None where there is no value."""
+        return self.identifier(*path) if self.has(*path) else None
+
     def moment(self, *path: str) -> datetime:
         """An ISO 8601 time with any number of fractional digits; UTC where it has no offset."""
         return self._required(self.optional_moment(*path), path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypedDict, TypeVar
@@ -136,23 +136,25 @@ def lifecycle(
     *,
     occurred_at: Callable[[Document, Change], datetime],
     version: Callable[[Document], datetime | None],
+    updates: Collection[str] = (),
 ) -> Adapt:
     """Adapts events whose member ``name`` is an object's kind and a change: ``user.created``.
 
-    The makers get the member ``data``, which is the object, and so does ``version``.
+    ``updates`` are further types that change an object: ``invitation.accepted``. The makers get the
+    member ``data``, which is the object, and so does ``version``.
     """
 
     def adapt(body: bytes) -> list[IdentityEvent]:
         event = parse_object(body)
-        match str(event.value(name)).split("."):
-            case [kind, "created" | "updated" | "deleted" as word] if kind in makers:
-                change, data = Change(word), event.at("data")
-                facts = Facts(
-                    change=change, occurred_at=occurred_at(event, change), version=version(data)
-                )
-                return [makers[kind](data, facts)]
-            case _:
-                raise Unwanted("not about a user, an organization or a membership")
+        type_ = str(event.value(name))
+        kind, _, word = type_.partition(".")
+        if type_ in updates:
+            word = Change.UPDATED
+        if kind not in makers or word not in list(Change):
+            raise Unwanted("not about a user, an organization or a membership")
+        change, data = Change(word), event.at("data")
+        facts = Facts(change=change, occurred_at=occurred_at(event, change), version=version(data))
+        return [makers[kind](data, facts)]
 
     return adapt
 

@@ -59,7 +59,6 @@ def _user(event: Document, change: Change) -> UserEvent:
 def _membership(event: Document, change: Change) -> MembershipEvent:
     member = event.at("member")
     status = member.text("status")
-    has_organization = member.has("organization_id")
     member_id = event.identifier("id")
     return MembershipEvent(
         object_id=member_id,
@@ -67,7 +66,7 @@ def _membership(event: Document, change: Change) -> MembershipEvent:
         occurred_at=event.moment("timestamp"),
         version=member.optional_moment("updated_at"),
         membership_id=member_id,
-        organization_id=member.identifier("organization_id") if has_organization else None,
+        organization_id=member.optional_identifier("organization_id"),
         user_id=member_id,
         roles=_roles(member),
         active=None if status is None else status == "active",

@@ -1,15 +1,25 @@
-"""WorkOS: users, organizations and organization memberships.
+"""WorkOS: users, organizations, organization memberships, invitations and SSO connections.
 
-Each event has the whole object. A deletion has the object's old ``updated_at``. A ``pending``
-membership is an invitation, not access.
+Each event has the whole object, but one of a certificate has only the connection's id. A deletion
+has the object's old ``updated_at``. A ``pending`` membership is an invitation, not access.
 https://workos.com/docs/events lists the events.
 """
 
 from __future__ import annotations
 
-from app.identity_sync.events import MembershipEvent, OrganizationEvent, UserEvent
+import re
+
+from app.identity_sync.events import (
+    ConnectionEvent,
+    InvitationEvent,
+    MembershipEvent,
+    OrganizationEvent,
+    UserEvent,
+)
 from app.inbox.providers.payloads import Document
 from app.inbox.providers.provider import Facts, Provider, lifecycle
+
+_PROTOCOL = re.compile("(SAML|OIDC|OAuth)$", re.IGNORECASE)
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -50,6 +60,45 @@ def _roles(data: Document) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(slugs)) or None
 
 
+def _invitation(data: Document, facts: Facts) -> InvitationEvent:
+    return InvitationEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        organization_id=data.optional_identifier("organization_id"),
+        email=data.text("email"),
+        roles=data.texts("role_slug") or None,
+        state=data.text("state"),
+        expires_at=data.optional_moment("expires_at"),
+        accepted_user_id=data.optional_identifier("accepted_user_id"),
+    )
+
+
+def _connection(data: Document, facts: Facts) -> ConnectionEvent:
+    """A connection, or one of its certificates. The type ``OktaSAML`` is Okta's, and is ``saml``."""
+    if data.has("certificate"):
+        certificate = data.at("certificate")
+        return ConnectionEvent(
+            **facts,
+            object_id=data.identifier("connection", "id"),
+            organization_id=data.optional_identifier("connection", "organization_id"),
+            certificate=(
+                certificate.identifier("certificate_type"),
+                certificate.moment("expiry_date"),
+            ),
+        )
+    provider, *protocol = _PROTOCOL.split(data.text("connection_type") or "")
+    return ConnectionEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        organization_id=data.optional_identifier("organization_id"),
+        name=data.text("name"),
+        provider=provider,
+        type="".join(protocol).lower(),
+        state=data.text("state"),
+        domains=tuple(name for each in data.objects("domains") for name in each.texts("domain")),
+    )
+
+
 PROVIDER = Provider(
     name="workos",
     event_type=lambda event: event.value("event"),
@@ -57,8 +106,23 @@ PROVIDER = Provider(
     prefers_own_id=True,
     adapt=lifecycle(
         "event",
-        {"user": _user, "organization": _organization, "organization_membership": _membership},
+        {
+            "user": _user,
+            "organization": _organization,
+            "organization_membership": _membership,
+            "invitation": _invitation,
+            "connection": _connection,
+        },
         occurred_at=lambda event, _: event.moment("created_at"),
         version=lambda data: data.optional_moment("updated_at"),
+        updates=(
+            "invitation.accepted",
+            "invitation.resent",
+            "invitation.revoked",
+            "connection.activated",
+            "connection.deactivated",
+            "connection.saml_certificate_renewal_required",
+            "connection.saml_certificate_renewed",
+        ),
     ),
 )

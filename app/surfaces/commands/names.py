@@ -36,6 +36,7 @@ GROUPS = {
     "privacy": "Export what is stored about one user.",
     "scim": "Create, change and delete SCIM connections.",
     "search": "Find tenants, users and more: search QUERY.",
+    "sso-connections": "Show connections to companies' own sign-in.",
     "subscriptions": "List, create, change and cancel subscriptions.",
     "tenants": "Create, change, suspend and delete tenants.",
     "tenants plan": "Show what decides a tenant's plan, and assign one.",

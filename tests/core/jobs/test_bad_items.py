@@ -71,6 +71,7 @@ WITHOUT_ITEMS = {
     "app.privacy.jobs.delete_tenant": ONE_ITEM,
     "app.search.jobs.build_search_terms": ONE_ITEM,
     "app.search.jobs.resume_search_builds": PUSHES,
+    "app.sso_connections.jobs.announce_certificates": STATEMENTS,
     "app.usage.jobs.forget_old_usage": STATEMENTS,
     "app.usage.jobs.store_counts": STATEMENTS,
     "app.usage.jobs.sweep_holds": STATEMENTS,

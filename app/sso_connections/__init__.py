@@ -1,0 +1,1 @@
+"""SSO connections as the identity provider reports them by webhooks. Nothing else changes them."""
