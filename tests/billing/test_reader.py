@@ -332,7 +332,7 @@ class TestFaults:
         applied = work_off(reading)
 
         assert len(applied) == 20
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
 
 
 class TestProcesses:

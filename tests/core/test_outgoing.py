@@ -179,15 +179,15 @@ class TestLimits:
             with pytest.raises(FetchFailed, match="too long"):
                 send(OPERATOR, f"http://127.0.0.1:{port}/", timeout=0.5)
 
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 4
 
     def test_ends_an_answer_that_never_comes(self):
-        with raw_server(lambda connection: time.sleep(3)) as port:
+        with raw_server(lambda connection: time.sleep(5)) as port:
             started = time.monotonic()
             with pytest.raises(FetchFailed):
                 send(OPERATOR, f"http://127.0.0.1:{port}/", timeout=0.3)
 
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 4
 
     def test_reads_no_more_than_it_was_asked_to(self):
         def flood(connection: socket.socket) -> None:

@@ -140,7 +140,7 @@ class TestRedisAway:
     def test_no_request_waits_for_it(self, process, frozen_redis):
         """A Redis that takes connections and says nothing costs the requests no time."""
         url, accepted = frozen_redis
-        frozen = process(REDIS_URL=url, REDIS_TIMEOUT="2")
+        frozen = process(REDIS_URL=url, REDIS_TIMEOUT="10")
         token = new_token()
         ask(frozen, token)
         wait_for_exchange()
@@ -150,7 +150,7 @@ class TestRedisAway:
         seconds = time.monotonic() - started
 
         assert statuses == [200] * (ALLOWED - 1) + [429]
-        assert seconds < 2
+        assert seconds < 8
         assert len(accepted) == 1
 
     def test_is_asked_again_later(self, frozen_redis, monkeypatch):

@@ -90,7 +90,7 @@ class TestRunAgain:
             run(work)
 
         assert work.runs == ATTEMPTS
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
 
     def test_once_after_a_lost_connection(self):
         work = Work(END_ME)

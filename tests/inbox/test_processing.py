@@ -257,7 +257,7 @@ class TestFailures:
 
         assert (row.status, row.attempts) == ("failed", 1)
         assert "recipient" in row.detail
-        assert time.thread_time() - started < 1
+        assert time.thread_time() - started < 4
 
 
 class TestLargeEvents:

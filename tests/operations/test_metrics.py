@@ -133,7 +133,7 @@ class TestWithoutRedis:
         started = time.monotonic()
         found = samples(without_redis.test_client().get("/metrics").text)
 
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 10
         for metric in (
             ("jobs_total", ("job", name), ("result", "succeeded")),
             ("jobs_waiting", ("queue", "webhooks")),

@@ -88,7 +88,7 @@ def test_are_read_as_fast_after_500_processes(tmp_path):
     found = shown(tmp_path)
 
     assert found["requests_total", ("route", "/")] == 1_000
-    assert time.thread_time() - began < 1
+    assert time.thread_time() - began < 4
 
 
 def test_stay_as_they_are_while_another_process_reads(tmp_path):

@@ -48,4 +48,4 @@ def test_many_addresses_are_searched_in_a_time_linear_in_the_text():
     assert not who.are_in_body(body)
     assert who.are_in_body(body.replace(b"a@b.example", b"<user7@example.com>"))
 
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 6

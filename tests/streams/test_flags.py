@@ -49,7 +49,7 @@ class TestStream:
         began = time.monotonic()
         last_id, event = client.next()
 
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5
         assert first[1]["type"] == event["type"] == "refetchEvaluation"
         assert first[1]["etag"] != event["etag"] == f'"{last_id}"'
         assert evaluate(api, owner).headers["ETag"] == event["etag"]
