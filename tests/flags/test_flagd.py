@@ -1,6 +1,10 @@
-"""The flagd document: evaluated inside of an application, it gives what OFREP answers."""
+"""The flagd document: evaluated inside of an application, it gives what OFREP answers.
+
+``FLAGD_TENANTS=2000`` compares so many random tenants.
+"""
 
 import json
+import os
 from collections import Counter
 from contextlib import suppress
 from random import Random
@@ -272,9 +276,9 @@ def test_compares_domains_in_lower_case(read):
 
 
 class TestEquality:
-    """2,000 random tenants, each with all of its flags and a random context."""
+    """Random tenants, each with all of its flags and a random context."""
 
-    TENANTS = 2_000
+    TENANTS = int(os.environ.get("FLAGD_TENANTS", 400))
     PLANS = ("free", "growth", "scale", "gone")
 
     @pytest.fixture
@@ -364,7 +368,7 @@ class TestEquality:
                     wrong.append((tenant.plan_name, key, context, user, found, expected.get(key)))
 
         assert wrong == []
-        assert min(reasons[one] for one in ("STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED")) > 99
+        assert min(reasons[one] for one in ("STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED")) > 20
 
 
 TEXTS = ["eu", "us", "1.2", "v1.10.0", "2026-01-31T12:00:00Z", "", "7", "true"]
