@@ -48,6 +48,7 @@ DOMAINS = (
     "connections",
     "sso_connections",
     "scim",
+    "setup_links",
     "audit",
     "search",
     "privacy",

@@ -45,7 +45,7 @@ LAYERS = (
     ("usage",),
     ("invitations", "connections", "sso_connections"),
     ("identity_sync",),
-    ("scim",),
+    ("scim", "setup_links"),
     ("inbox", "imports", "events"),
     ("billing",),
     ("webhooks.deliveries",),

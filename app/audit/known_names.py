@@ -27,6 +27,7 @@ from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset, PlanPrice
+from app.setup_links.models import SetupLink
 from app.sso_connections.models import SsoConnection
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
@@ -62,8 +63,12 @@ _connection_name = select(ScimConnection.name).where(
 _invited = select(Invitation.email).where(
     Invitation.tenant_id == AuditEvent.tenant_id, Invitation.id == _id_after("invitation:")
 )
+_link_contact = select(func.nullif(SetupLink.contact, "")).where(
+    SetupLink.tenant_id == AuditEvent.tenant_id, SetupLink.id == _id_after("setup_link:")
+)
+_actor_names = (_user_name, _key_name, _connection_name, _invited, _link_contact)
 ACTOR_NAME = func.coalesce(
-    *(names.scalar_subquery() for names in (_user_name, _key_name, _connection_name, _invited)),
+    *(names.scalar_subquery() for names in _actor_names),
     literal("", Text),
 ).label("actor_name")
 
@@ -89,6 +94,7 @@ TARGET_NAME = func.coalesce(
                     ("plan_preset", PlanPreset, PlanPreset.name),
                     ("scim_connection", ScimConnection, ScimConnection.name),
                     ("sso_connection", SsoConnection, SsoConnection.name),
+                    ("setup_link", SetupLink, SetupLink.contact),
                     ("subscription", Subscription, Subscription.bp_subscription_id),
                     ("tenant", Tenant, Tenant.name),
                     ("webhook_endpoint", WebhookEndpoint, WebhookEndpoint.url),

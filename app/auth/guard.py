@@ -15,6 +15,7 @@ from uuid import UUID
 import flask
 from flask import current_app
 
+from app.auth import setup_sessions
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
 from app.auth.principals import (
@@ -24,6 +25,7 @@ from app.auth.principals import (
     user_principal,
 )
 from app.auth.proofs import Proof, proof_of
+from app.auth.setup_sessions import SetupClaims
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier
 from app.core.actors import Actor
 from app.core.db import tenancy
@@ -162,6 +164,8 @@ def authenticate(request: Request) -> Principal:
     if operator is not None:
         return operator_principal(operator)
     claims: Claims | None = request.environ.get(CLAIMS)
+    if isinstance(claims, SetupClaims):
+        return setup_sessions.authenticate(claims, request.path)
     if claims is not None:
         add_facts(credential="console_session")
         principal = user_principal(claims)

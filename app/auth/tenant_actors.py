@@ -12,11 +12,13 @@ KEY = "^key:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
 
 def is_of_tenant(actor: Any) -> ColumnElement[bool]:
-    """A condition: the actor in a column is a tenant's user, API key or SCIM connection."""
+    """A condition: the actor in a column is a tenant's user or credential, or a setup link."""
     key_id = cast(func.substr(actor, len("key:") + 1), Uuid)
     is_tenants_key = exists().where(ApiKey.id == key_id, ApiKey.tenant_id.is_not(None))
     # CASE, because the cast to UUID fails for other actors.
     return case(
         (actor.regexp_match(KEY), is_tenants_key),
-        else_=or_(actor.not_like("%:%"), actor.like("scim:%")),
+        else_=or_(
+            actor.not_like("%:%"), actor.startswith("scim:"), actor.startswith("setup_link:")
+        ),
     )

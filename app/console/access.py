@@ -11,17 +11,21 @@ import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from flask import Response, current_app, g, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.auth import sessions
+from app.auth import sessions, setup_sessions
 from app.auth.guard import public
+from app.auth.keys import digest_of
 from app.auth.principals import NoMembership, Principal, user_principal
+from app.auth.setup_sessions import SetupClaims
 from app.auth.tokens import Claims
 from app.config import current_config
+from app.core.clock import utcnow
 from app.core.db import retries
 from app.core.db.replicas import reading
 from app.core.errors import AppError
@@ -39,6 +43,7 @@ OWN_PAGE = re.compile(
 MOST_OF_NOTICE = 2_900  # characters; browsers drop a cookie of more than 4,096 bytes
 CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
+SETUP_ENDED = "This setup has ended. Ask for a new link."
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"
     " base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -62,9 +67,11 @@ class SignedIn(Access):
     """Access of a console page: a session. The API decides what the person may do."""
 
     needs_tenant: bool = True
+    is_setup: bool = False  # the session of a setup link, which no other page takes
 
 
 signed_in_without_tenant = SignedIn(needs_tenant=False)
+setting_up = SignedIn(is_setup=True)
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Session:
     secret: str
     claims: Claims
     principal: Principal | None
+    link: Any = None  # the setup link whose session this is
 
     def can(self, permission: str) -> bool:
         """Whether the person has a permission, so that the page offers what needs it."""
@@ -117,15 +125,18 @@ def admit() -> AnyResponse | None:
     access = view.access if isinstance(view, Guarded) else None
     if access is public:
         return None
-    secret = request.cookies.get(cookie_name(), "")
+    is_setup = isinstance(access, SignedIn) and access.is_setup
+    secret = request.cookies.get(setup_cookie_name() if is_setup else cookie_name(), "")
+    find = _find_setup if is_setup else _find_session
+    entry = "console.confirm_setup_link" if is_setup else "console.sign_in"
     current, limits = current_request(), rate_limits()
     limits.count_request(current, f"console:{secret}" if secret else "")
-    g.session = retries.run(lambda: _find_session(secret)) if secret else None
+    g.session = retries.run(lambda: find(secret)) if secret else None
     if g.session is None and secret:
         limits.count_failed_authentication(current)
-        return set_notice(_lead_to("console.sign_in"), ENDED)
+        return set_notice(_lead_to(entry), SETUP_ENDED if is_setup else ENDED)
     if g.session is None:
-        return _lead_to("console.sign_in")
+        return _lead_to(entry)
     if request.method not in SAFE_METHODS:
         check_origin(secret)
     if g.session.principal is None:
@@ -136,7 +147,7 @@ def admit() -> AnyResponse | None:
     add_facts(
         tenant=str(principal.tenant_id or ""),
         principal=principal.credential,
-        credential="console_session",
+        credential="setup_link" if is_setup else "console_session",
     )
     return None
 
@@ -174,6 +185,25 @@ def end_session(response: AnyResponse) -> AnyResponse:
     retries.run(lambda: sessions.end(secret))
     _set_cookie(response, cookie_name(), "", 0)
     return response
+
+
+def begin_setup(response: AnyResponse, token: str) -> AnyResponse | None:
+    """Open a setup link in this browser, which may have opened it before; None if it cannot be."""
+    if is_set_up_here(token):
+        return response
+    opened = retries.run(lambda: setup_sessions.open_link(token))
+    if opened is None:
+        return None
+    secret, until = opened
+    _set_cookie(response, setup_cookie_name(), secret, int((until - utcnow()).total_seconds()))
+    return response
+
+
+def is_set_up_here(token: str) -> bool:
+    """Whether this browser has the session of the link with this token."""
+    secret = request.cookies.get(setup_cookie_name(), "")
+    link = retries.run(lambda: setup_sessions.find(secret)) if secret else None
+    return link is not None and hmac.compare_digest(link.digest, digest_of(token))
 
 
 def remember_state(response: AnyResponse, state: str) -> AnyResponse:
@@ -258,6 +288,11 @@ def cookie_name() -> str:
     return COOKIE if is_local else f"__Host-{COOKIE}"
 
 
+def setup_cookie_name() -> str:
+    """Another cookie than that of people who are signed in, so neither opens the other's pages."""
+    return f"{cookie_name()}-setup"
+
+
 def csrf_token(secret: str) -> str:
     """A token that only pages for the owner of ``secret`` contain; another one for each page."""
     salt = secrets.token_urlsafe(12)
@@ -303,6 +338,14 @@ def _find_session(secret: str) -> Session | None:
         sessions.end(secret)
         return None
     return Session(secret, claims, principal)
+
+
+def _find_setup(secret: str) -> Session | None:
+    link = setup_sessions.find(secret)
+    if link is None:
+        return None
+    principal = setup_sessions.principal_of(link)
+    return Session(secret, SetupClaims(secret=secret), principal, link)
 
 
 def _lead_to(endpoint: str) -> AnyResponse:

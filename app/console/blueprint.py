@@ -135,6 +135,7 @@ def _failed(error: Exception) -> Response:
 
 
 def _error_page(status: int, answer: Answer | None) -> Response:
+    is_setup = bool(g.get("session") and g.session.link)
     text = MESSAGES.get(status) or (answer.detail if answer else HTTPStatus(status).phrase)
     page = render_template(
         "console/error.html",
@@ -143,7 +144,7 @@ def _error_page(status: int, answer: Answer | None) -> Response:
         text=text or HTTPStatus(status).phrase,
         detail=answer.detail if answer else "",
         code=answer.code if answer else "",
-        home=url_for("console.search"),
+        home=url_for("console.setup" if is_setup else "console.search"),
     )
     return make_response(page, status)
 

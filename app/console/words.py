@@ -20,6 +20,7 @@ NOUNS = {
     "email": "the message",
     "scim_connection": "the SCIM connection",
     "sso_connection": "the SSO connection",
+    "setup_link": "the setup link",
     "plan_price": "the price",
     "billing_customer": "the customer",
     "billing_comparison": "the comparison with",
@@ -191,6 +192,8 @@ def who(event: Json, you: str = "") -> str:
     if event["actor"] == you:
         return "You"
     kind, _, name = event["actor"].partition(":")
+    if kind == "setup_link":
+        return f"{event.get('actor_name') or name} (setup link)"
     if event.get("actor_name"):
         return str(event["actor_name"])
     if kind == "system":

@@ -14,11 +14,11 @@ class Actor:
     """``id`` is shown in rows and in the audit trail.
 
     The id is one of: a user's id, ``platform:<sub>``, ``key:<key id>``, ``scim:<connection id>``,
-    ``invitation:<invitation id>``, ``system:idp``, ``system:email``, ``system:billing``,
-    ``system:job``, ``system:webhooks``, or ``cli:<name of the operating system's user>``. ``role``
-    is the role of a tenant's credential, SCIM connection or invitation; an API key without
-    ``platform:superadmin`` has ``admin``. Superadmins, the system and commands have the role None:
-    the role hierarchy does not apply to them.
+    ``invitation:<invitation id>``, ``setup_link:<link id>``, ``system:idp``, ``system:email``,
+    ``system:billing``, ``system:job``, ``system:webhooks``, or ``cli:<name of the operating
+    system's user>``. ``role`` is the role of a tenant's credential, SCIM connection, invitation or
+    setup link; an API key without ``platform:superadmin`` has ``admin``. Superadmins, the system and
+    commands have the role None: the role hierarchy does not apply to them.
     """
 
     id: str

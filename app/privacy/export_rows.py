@@ -19,7 +19,7 @@ Rows = Iterable[Row | Mapping[str, object]]
 Tables = Mapping[str, Callable[[], Rows]]
 """For each table a function that reads its rows."""
 
-SECRET = frozenset({"digest", "old_digest", "replay_key"})
+SECRET = frozenset({"digest", "old_digest", "replay_key", "session_digest"})
 """Columns that are not exported, because only an attacker could use them."""
 
 

@@ -14,6 +14,7 @@ from app.console.pages import (  # noqa: F401
     plans,
     scim,
     search,
+    setup,
     subscriptions,
     suppressions,
     tenants,

@@ -21,6 +21,7 @@ from app.identity_sync.store import Kind
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.privacy.identifiers import ERASED, SUBJECT, Identifiers
+from app.setup_links.models import SetupLink
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
 from app.users.emails import email_key
@@ -32,6 +33,7 @@ INVITATIONS = Invitation.__table__
 CONTACTS: dict[Table, tuple[str, ...]] = {
     TENANTS: ("primary_contact_email", "primary_contact_name", "primary_contact_phone"),
     Subscription.__table__: ("billing_email", "billing_contact_name", "billing_phone"),
+    SetupLink.__table__: ("contact",),
 }
 """Columns of a company's contact person, who is recognised by the address in the first one."""
 CONTACT_FIELDS = frozenset(name for names in CONTACTS.values() for name in names)

@@ -202,7 +202,8 @@ def _clear_contacts(work: Erasure) -> None:
         of_person = is_contact(table, person)
         ids = work.connection.scalars(select(table.c.id).where(of_person)).all()
         work.run(table.name, _change(table, dict.fromkeys(names, "")).where(of_person))
-        rewrite_terms(work.connection, EntityType(table.name.removesuffix("s")), ids)
+        if (kind := table.name.removesuffix("s")) in tuple(EntityType):
+            rewrite_terms(work.connection, EntityType(kind), ids)
 
 
 def _clear_rows(work: Erasure) -> None:

@@ -1,0 +1,132 @@
+"""Sessions of setup links: one browser, a few permissions of one tenant, and no person.
+
+All functions need a transaction. PostgreSQL stores only digests. Each request reads the link again,
+so its end, its revocation and the tenant's suspension take effect at the next request.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from app.audit.models import AuditEvent
+from app.auth.keys import digest_of
+from app.auth.permissions import Permission, Role
+from app.auth.principals import Principal
+from app.auth.tokens import Claims
+from app.core.actors import SYSTEM_JOB, Actor
+from app.core.clock import utcnow
+from app.core.db import queries, tenancy
+from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
+from app.core.errors import PermissionDenied, Unauthenticated
+from app.core.observability.logs import current_request_id
+from app.setup_links.models import SetupLink, SetupScope
+from app.tenants.models import Tenant
+
+AUTHENTICATE = Statement(
+    "auth.authenticate_setup_link",
+    "SELECT id, tenant_id, tenant_name, tenant_is_active, digest, scopes, expires_at"
+    " FROM authenticate_setup_link(:digest)",
+)
+# What a session may call, and with which permissions.
+PATHS = {
+    SetupScope.SCIM: ("/v1/scim-connections",),
+    SetupScope.WEBHOOK_ENDPOINTS: ("/v1/webhook-endpoints",),
+}
+PERMISSIONS = {
+    SetupScope.SCIM: {
+        Permission.SCIM_READ,
+        Permission.SCIM_WRITE,
+        Permission.USERS_WRITE,  # a connection exercises them
+        Permission.MEMBERSHIPS_WRITE,
+    },
+    SetupScope.WEBHOOK_ENDPOINTS: {Permission.EVENTS_READ, Permission.EVENTS_WRITE},
+}
+
+
+@dataclass(frozen=True)
+class SetupClaims(Claims):
+    """What the console calls the API with: no person, but the secret of a session."""
+
+    subject: str = ""
+    org_id: str | None = None
+    secret: str = ""
+
+
+def open_link(token: str) -> tuple[str, datetime] | None:
+    """Begin the only session of a link; returns the secret for its cookie, and the link's end.
+
+    None if the link is unknown, has ended or was opened before, or its tenant is suspended.
+    """
+    tenancy.enter(tenancy.PLATFORM)
+    link = queries.find_locked(SetupLink, digest=digest_of(token))
+    if link is None or link.opened_at or link.revoked_at or link.expires_at <= utcnow():
+        return None
+    if not queries.get_row(Tenant, link.tenant_id).is_active:
+        return None
+    secret = secrets.token_urlsafe(32)
+    values = {"opened_at": utcnow(), "session_digest": digest_of(secret)}
+    _change(link, "setup_link.opened", values, _actor(link))
+    return secret, link.expires_at
+
+
+def find(secret: str) -> Any | None:
+    """The link whose session has this secret; None if it has ended. A suspension ends it for good."""
+    link = AUTHENTICATE.first(digest=digest_of(secret))
+    if link is None or link.tenant_is_active:
+        return link
+    tenancy.note(tenancy.Scope(link.tenant_id))
+    row = queries.lock_row(SetupLink, link.id)
+    _change(row, "setup_link.revoked", {"revoked_at": utcnow()}, SYSTEM_JOB)
+    return None
+
+
+def principal_of(link: Any) -> Principal:
+    """The principal of a link that :func:`find` has found."""
+    tenancy.note(tenancy.Scope(link.tenant_id))
+    actor = _actor(link)
+    return Principal(actor, permissions_of(link.scopes), link.tenant_id, actor.id)
+
+
+def authenticate(claims: SetupClaims, path: str) -> Principal:
+    """The principal of a call that a setup page makes; sets the scope.
+
+    Raises Unauthenticated if the session has ended, and PermissionDenied for a path of another
+    scope: a permission alone would allow more than the pages do.
+    """
+    link = find(claims.secret)
+    if link is None:
+        raise Unauthenticated(reason="setup_link_ended")
+    allowed = [start for scope in link.scopes for start in PATHS[SetupScope(scope)]]
+    if not any(f"{path}/".startswith(f"{start}/") for start in allowed):
+        raise PermissionDenied("This setup link is not for this.")
+    return principal_of(link)
+
+
+def permissions_of(scopes: list[str]) -> frozenset[Permission]:
+    """All permissions of the scopes."""
+    return frozenset[Permission]().union(*(PERMISSIONS[SetupScope(one)] for one in scopes))
+
+
+def _actor(link: Any) -> Actor:
+    return Actor(f"setup_link:{link.id}", Role.ADMIN)
+
+
+def _change(link: SetupLink, action: str, values: dict[str, object], actor: Actor) -> None:
+    """Change the link, with an audit row. The audit trail's service stands above this module."""
+    _, change = queries.update_row(SetupLink, link, values, actor_id=actor.id)
+    shown = change.part(["opened_at", "revoked_at"]) if change else queries.Change({}, {})
+    audited = {
+        "tenant_id": link.tenant_id,
+        "actor": actor.id,
+        "action": action,
+        "target_type": "setup_link",
+        "target_id": str(link.id),
+        "before": shown.before,
+        "after": shown.after,
+        "request_id": current_request_id(),
+    }
+    insert_row(AuditEvent, audited)

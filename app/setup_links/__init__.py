@@ -1,0 +1,1 @@
+"""Setup links: a part of the console for a customer's administrator who has no account."""

@@ -1,0 +1,246 @@
+"""Setup links in a browser: who opens them, what they open, and when they end."""
+
+import re
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.audit.models import AuditEvent
+from app.auth import guard
+from app.auth.setup_sessions import PATHS, SetupClaims
+from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
+from app.setup_links import service
+from app.setup_links.models import SetupLink, SetupScope
+from tests import database
+from tests.concurrency import at_once
+from tests.console.conftest import Browser
+from tests.console.world import address_of, create_world, pages_of
+from tests.database import platform_transaction
+from tests.document import operations
+from tests.factories import create_tenant
+
+HOME = "/console/setup"
+COOKIE = "console-setup"
+
+
+def create_link(tenant, *scopes, hours=72, **values):
+    """A new link; its token."""
+    with platform_transaction():
+        return service.create(
+            tenant.id,
+            scopes or list(SetupScope),
+            lifetime=timedelta(hours=hours),
+            actor=SYSTEM_CLI,
+            **values,
+        )[1]
+
+
+def open_link(app, token, browser=None):
+    browser = browser or Browser(app)
+    answer = browser.post(f"{HOME}/open", data={"token": token})
+    return browser, answer
+
+
+@pytest.fixture
+def opened(app, tenant):
+    """A browser that has opened a link of the tenant with all scopes."""
+    browser, answer = open_link(app, create_link(tenant))
+    assert (answer.status_code, answer.location) == (303, HOME)
+    return browser
+
+
+class TestOpening:
+    def test_asks_first_and_then_belongs_to_the_browser(self, app, tenant):
+        token, browser = create_link(tenant), Browser(app)
+
+        pages = [browser.get(f"{HOME}/open?token={token}") for _ in range(2)]
+        assert {page.status_code for page in pages} == {200}
+        assert database.row(SetupLink).opened_at is None
+        _, answer = open_link(app, token, browser)
+
+        assert browser.get(HOME).status_code == 200
+        assert tenant.name in browser.get(HOME).text
+        cookie = next(each for each in answer.headers.getlist("Set-Cookie") if COOKIE in each)
+        assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+        age = int(re.search(r"Max-Age=(\d+)", cookie)[1])
+        assert 72 * 3600 - 60 < age <= 72 * 3600
+        again = browser.get(f"{HOME}/open?token={token}")
+        assert (again.status_code, again.location) == (303, HOME)
+        assert open_link(app, token, browser)[1].location == HOME
+
+    def test_of_a_second_browser_needs_a_new_link(self, app, tenant, opened):
+        token = create_link(tenant)
+        open_link(app, token)
+
+        second, answer = open_link(app, token)
+
+        assert answer.status_code == 403
+        assert "another browser has opened it" in answer.text
+        assert second.get(HOME).location.startswith(f"{HOME}/open")
+        assert opened.get(HOME).status_code == 200
+
+    def test_by_many_browsers_at_once_is_one_session(self, app, tenant):
+        token = create_link(tenant)
+
+        answers = at_once([lambda: open_link(app, token)[1].status_code] * 10)
+
+        assert sorted(answers) == [303] + [403] * 9
+
+    @pytest.mark.parametrize("change", ["revoked_at = now()", "expires_at = now()"])
+    def test_of_a_link_that_has_ended_is_refused(self, app, tenant, change):
+        token = create_link(tenant)
+        database.execute(f"UPDATE setup_links SET {change}")
+
+        assert open_link(app, token)[1].status_code == 403
+
+    @pytest.mark.parametrize("token", ["", "setup_x", "é", "x" * 100_000])
+    def test_of_an_unknown_link_is_refused(self, app, token):
+        assert open_link(app, token)[1].status_code == 403
+
+    def test_of_a_suspended_tenant_waits_for_its_activation(self, app, tenant):
+        token = create_link(tenant)
+        database.execute("UPDATE tenants SET is_active = false")
+        refused = open_link(app, token)[1].status_code
+        database.execute("UPDATE tenants SET is_active = true")
+
+        assert (refused, open_link(app, token)[1].status_code) == (403, 303)
+
+    def test_from_another_site_is_refused(self, app, tenant):
+        token = create_link(tenant)
+
+        answer = Browser(app).post(
+            f"{HOME}/open", data={"token": token}, headers={"Sec-Fetch-Site": "cross-site"}
+        )
+
+        assert answer.status_code == 403
+        assert database.row(SetupLink).opened_at is None
+
+    def test_stores_a_digest_and_is_audited(self, opened):
+        secret = opened.client.get_cookie(COOKIE).value
+
+        link = database.row(SetupLink)
+        created, event = database.rows(AuditEvent)
+        assert secret not in repr((link, created, event))
+        assert link.session_digest not in repr(event)
+        assert (event.action, event.actor) == ("setup_link.opened", f"setup_link:{link.id}")
+        assert event.tenant_id == link.tenant_id
+        assert list(event.after) == ["opened_at"]
+
+
+class TestEnd:
+    @pytest.mark.parametrize("change", ["revoked_at = now()", "expires_at = now()"])
+    def test_revocation_and_the_clock_end_it_at_the_next_request(self, opened, change):
+        database.execute(f"UPDATE setup_links SET {change}")
+
+        answer = opened.get(HOME)
+
+        assert (answer.status_code, urlsplit(answer.location).path) == (303, f"{HOME}/open")
+        assert "This setup has ended" in opened.get(answer.location).text
+
+    def test_suspension_ends_it_for_ever(self, opened):
+        database.execute("UPDATE tenants SET is_active = false")
+        refused = opened.get(HOME).status_code
+        database.execute("UPDATE tenants SET is_active = true")
+
+        assert (refused, opened.get(HOME).status_code) == (303, 303)
+        assert database.rows(AuditEvent)[-1].action == "setup_link.revoked"
+        assert database.row(SetupLink).revoked_at is not None
+
+    def test_days_without_use_do_not_end_it(self, opened):
+        database.execute(
+            "UPDATE setup_links SET opened_at = :at", at=utcnow() - timedelta(hours=60)
+        )
+
+        assert opened.get(HOME).status_code == 200
+
+
+class TestReach:
+    """A session reaches the setup pages of its tenant, and nothing else."""
+
+    def test_no_other_page_of_the_console(self, app, tenant, opened):
+        world = create_world(tenant)
+        secret = opened.client.get_cookie(COOKIE).value
+        planted = Browser(app, secret)
+        planted.client.set_cookie(COOKIE, secret, path="/")
+        others = [
+            rule
+            for method in ("GET", "POST")
+            for rule in pages_of(app, method)
+            if not rule.rule.startswith(HOME) and "assets" not in rule.rule
+        ]
+
+        reached = {}
+        for rule in others:
+            path = re.sub(
+                r"<.*>",
+                "x",
+                address_of(rule, {"digest": "x", "name": "x", "rest": "x", "upload": "x", **world}),
+            )
+            for browser in (opened, planted):
+                for method in {"GET", "POST"} & rule.methods:
+                    reached[method, path] = browser.open(method, path).location or ""
+
+        leading = {place.partition("?")[0] for place in reached.values()}
+        assert len(reached) > 100
+        assert {place for place in leading if not place.startswith("/console/sign-in")} <= {""}
+        pages = {path for (_, path), place in reached.items() if not place}
+        assert {path for path in pages if "sign-in" not in path} == set()
+
+    @pytest.mark.parametrize("scope", [None, *SetupScope])
+    def test_no_other_call_of_the_api(self, app, tenant, scope):
+        """With the claims that only the console can give to a call."""
+        browser, _ = open_link(app, create_link(tenant, *([scope] if scope else [])))
+        claims = SetupClaims(secret=browser.client.get_cookie(COOKIE).value)
+        document = app.test_client().get("/openapi.json").get_json()
+        allowed = PATHS[scope] if scope else sum(PATHS.values(), ())
+        found = [one for one in operations(document) if one.permission is not None]
+
+        wrong = []
+        for one in found:
+            answer = app.test_client().open(
+                one.path_of("x"),
+                method=one.method.upper(),
+                json=one.body,
+                query_string=one.query,
+                environ_overrides={guard.CLAIMS: claims},
+            )
+            is_own = one.path.startswith(allowed)
+            if not is_own and answer.status_code != 403:
+                wrong.append((one.name, answer.status_code))
+            if is_own and answer.status_code in (401, 500):
+                wrong.append((one.name, answer.status_code))
+
+        assert wrong == []
+        assert len(found) > 100
+
+    def test_no_other_tenant(self, app, opened):
+        other = create_world(create_tenant(slug="other"))
+        claims = SetupClaims(secret=opened.client.get_cookie(COOKIE).value)
+
+        for path in (
+            f"/v1/scim-connections/{other['connection_id']}",
+            f"/v1/webhook-endpoints/{other['endpoint_id']}",
+        ):
+            for method in ("GET", "PATCH", "DELETE"):
+                answer = app.test_client().open(
+                    path, method=method, json={}, environ_overrides={guard.CLAIMS: claims}
+                )
+                assert answer.status_code == 404, (method, path)
+        listed = app.test_client().get(
+            f"/v1/scim-connections?tenant_id={other['tenant_id']}",
+            environ_overrides={guard.CLAIMS: claims},
+        )
+        assert listed.get_json()["data"] == []
+
+    def test_the_cookie_is_no_credential_of_the_api(self, opened):
+        assert opened.get("/v1/scim-connections").status_code == 401
+
+    def test_a_person_who_is_signed_in_has_no_setup_pages(self, browser):
+        assert browser.get(HOME).location.startswith(f"{HOME}/open")
+
+    def test_an_unknown_page_shows_no_menu(self, opened):
+        page = opened.get(f"{HOME}/nothing")
+
+        assert page.status_code == 303  # to the sign-in, as for anybody
