@@ -9,11 +9,13 @@ from typing import Any
 import click
 from flask import current_app
 
+from app.config_logo import parse_logo
 from app.config_values import (
     checked_rate,
     number_between,
     parse_algorithms,
     parse_claim,
+    parse_color,
     parse_fernet_keys,
     parse_flag,
     parse_http_url,
@@ -149,6 +151,21 @@ class Config:
     oidc_client_id: str = _setting(parse_text, "", "the console's client id at the OpenID provider")
     oidc_client_secret: str = _setting(parse_text, "", "the client's secret")
     console_name: str = _setting(parse_text, "Control plane", "the product's name in the console")
+    setup_name: str = _setting(
+        parse_text, "", "the product's name on the pages of setup links; CONSOLE_NAME if unset"
+    )
+    setup_logo: tuple[bytes, str] | None = _setting(
+        parse_logo, None, "file of the logo on these pages: SVG or PNG, at most 64 KiB"
+    )
+    setup_color: str = _setting(
+        parse_color, "", "colour of buttons and links on these pages, such as `#3157c9`"
+    )
+    sso_portal_url: str = _setting(
+        parse_http_url,
+        "",
+        "page of the identity provider where a customer's administrator sets up SSO;"
+        " `{tenant_id}` and `{org_id}` are replaced",
+    )
     environment_name: str = _setting(
         parse_text, "", "shown beside the name, such as `staging`; `flask dev` sets development"
     )

@@ -72,6 +72,14 @@ def parse_claim(value: str) -> str:
     return value.strip().removeprefix("-")
 
 
+def parse_color(value: str) -> str:
+    """A colour of three bytes, in lower case."""
+    color = value.strip().lower()
+    if not re.fullmatch(r"#[0-9a-f]{6}", color):
+        raise ValueError("must be a colour such as #3157c9")
+    return color
+
+
 def parse_flag(value: str) -> bool:
     word = value.strip().lower()
     if word in TRUE:

@@ -25,6 +25,8 @@ from app.emails.models import Suppression
 from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.plans.models import PlanPrice
+from app.setup_links import service as setup_links
+from app.setup_links.models import SetupScope
 from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests.database import execute, platform_transaction, row
@@ -55,6 +57,7 @@ QUESTIONS = {
     "POST /v1/billing/plans/{preset_id}/flags/{key}/preview",
     "POST /v1/custom-fields/validate",
     "POST /v1/imports/check",
+    "POST /v1/scim-connections/{connection_id}/test",
     "POST /v1/usage/check",
     "POST /ofrep/v1/evaluate/flags",
     "POST /ofrep/v1/evaluate/flags/{key}",
@@ -110,6 +113,9 @@ def make_world(app: Flask) -> dict[str, Any]:
         )
         for name in ("first", "second"):
             scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
+        setup_links.create(
+            tenant_id, [SetupScope.SCIM], lifetime=timedelta(hours=1), actor=SYSTEM_CLI
+        )
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
@@ -247,6 +253,9 @@ VALUES = {
     },
     "POST /v1/invitations/{invitation_id}/resend": invited,
     "DELETE /v1/invitations/{invitation_id}": invited,
+    "POST /v1/setup-links": lambda api, world: {
+        "json": {"scopes": ["scim"], "tenant_id": world["tenant_id"]}
+    },
     "PUT /v1/usage/{feature}": lambda api, world: {"row_id": "api-calls"},
     "PATCH /v1/billing/plans/{preset_id}": lambda api, world: {"json": {"display_name": "Renamed"}},
     "POST /v1/billing/flags/overrides": lambda api, world: {

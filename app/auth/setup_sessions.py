@@ -34,6 +34,8 @@ AUTHENTICATE = Statement(
 # What a session may call, and with which permissions.
 PATHS = {
     SetupScope.SCIM: ("/v1/scim-connections",),
+    SetupScope.DOMAINS: ("/v1/domains",),
+    SetupScope.SSO: ("/v1/sso-connections",),
     SetupScope.WEBHOOK_ENDPOINTS: ("/v1/webhook-endpoints",),
 }
 PERMISSIONS = {
@@ -43,6 +45,8 @@ PERMISSIONS = {
         Permission.USERS_WRITE,  # a connection exercises them
         Permission.MEMBERSHIPS_WRITE,
     },
+    SetupScope.DOMAINS: {Permission.DOMAINS_READ, Permission.DOMAINS_WRITE},
+    SetupScope.SSO: {Permission.SSO_READ},
     SetupScope.WEBHOOK_ENDPOINTS: {Permission.EVENTS_READ, Permission.EVENTS_WRITE},
 }
 

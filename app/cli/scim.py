@@ -39,6 +39,7 @@ def show_log(connection_id: str, as_json: bool) -> None:
 @scim.command("test")
 @click.argument("connection_id", metavar="CONNECTION")
 @json_option
+@platform_transaction()
 def test_connection(connection_id: str, as_json: bool) -> None:
     """Try a connection; exit 1 if a step fails.
 

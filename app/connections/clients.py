@@ -90,7 +90,7 @@ def grant_to_assertion(assertion: str, audience: str) -> str:
 def _find(client_id: str) -> Any:
     """The client, in whose tenant's scope the transaction is afterwards; raises InvalidClient."""
     found = FIND.first(client_id=client_id) if id_or_none(client_id) else None
-    if found is None or found.status != ConnectionStatus.ACTIVE:
+    if found is None or found.status == ConnectionStatus.DISABLED:
         raise InvalidClient
     add_facts(tenant=str(found.tenant_id), scim_connection=str(found.id))
     tenancy.note(tenancy.Scope(found.tenant_id))

@@ -45,6 +45,7 @@ class ConnectionStatus(StrEnum):
     """Whether a connection's requests are served."""
 
     ACTIVE = "active"
+    TESTING = "testing"  # only those that read, until its setup is tested
     DISABLED = "disabled"
 
 

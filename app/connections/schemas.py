@@ -28,6 +28,10 @@ MAX_NAME = 255
 KEYS = {"maxItems": 5}  # of a client, which has two while it changes its key
 JWK_MEMBERS = frozenset({"kty", "crv", "x", "y", "n", "e", "kid", "use", "alg"})
 MAX_JWK_TEXT = 1400  # characters; the modulus of an RSA key of 8,192 bits
+SERVED = (
+    "The requests of a `disabled` connection are answered with 403, and those of one that is"
+    " `testing` unless they read."
+)
 RSA_BITS = range(2048, 4097)
 
 
@@ -171,6 +175,7 @@ class ScimConnectionCreateSchema(Documented):
     default_role = Choice(Role, load_default=Role.MEMBER)
     group_roles = GroupRoles(load_default=dict)
     deactivate = Choice(Deactivate, load_default=Deactivate.MEMBERSHIP)
+    status = Choice(ConnectionStatus, load_default=ConnectionStatus.ACTIVE, description=SERVED)
     public_keys = ListOf(PublicKey(), load_default=list, metadata=KEYS)
 
 
@@ -179,10 +184,7 @@ class ScimConnectionUpdateSchema(Documented):
 
     name = Name(min_length=1)
     provider = Choice(DirectoryProvider)
-    status = Choice(
-        ConnectionStatus,
-        description="The requests of a `disabled` connection are answered with 403.",
-    )
+    status = Choice(ConnectionStatus, description=SERVED)
     default_role = Choice(Role)
     group_roles = GroupRoles()
     deactivate = Choice(Deactivate)

@@ -154,7 +154,8 @@ def admit() -> AnyResponse | None:
 
 def add_headers(response: Response) -> Response:
     """After each request: the headers that protect the page; pages are not stored by caches."""
-    response.headers.update(HEADERS)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
     response.vary.add("Cookie")
     if response.mimetype == "text/html" and request.accept_encodings.quality("gzip") > 0:

@@ -19,6 +19,7 @@ from app.config import current_config
 from app.console import access, words
 from app.console.api import Answer, Refused, find, get_tenant
 from app.console.assets import asset_url
+from app.console.brand import brand
 from app.console.navigation import actions, navigation, tenant_tabs
 from app.core.errors import AppError, DatabaseUnavailable
 from app.core.http.endpoint import Guarded
@@ -84,6 +85,7 @@ def _shared() -> dict[str, object]:
         "actions": actions,
         "signed_in_as": _signed_in_as,
         "console_name": current_config().console_name,
+        "brand": brand,
         "environment_name": current_config().environment_name,
         "tenant_tabs": tenant_tabs,
         "take_notice": _take_notice,

@@ -10,6 +10,7 @@ from app.console import pages, sign_in  # noqa: F401 - they register their pages
 from app.console.access import signed_in_without_tenant
 from app.console.assets import asset_response
 from app.console.blueprint import console
+from app.console.brand import brand_response
 
 
 @console.get("/assets/<digest>/<name>")
@@ -18,6 +19,16 @@ def read_asset(digest: str, name: str) -> Response:
     """Send a style sheet or a script."""
     try:
         return asset_response(name, digest)
+    except KeyError:
+        raise NotFound from None
+
+
+@console.get("/brand/<digest>/<name>")
+@public
+def read_brand(digest: str, name: str) -> Response:
+    """Send the logo or the colours of the setup pages."""
+    try:
+        return brand_response(name)
     except KeyError:
         raise NotFound from None
 

@@ -15,7 +15,7 @@ from app.core.actors import Actor
 from app.core.db import tenancy
 from app.core.db.statements import Statement
 from app.core.errors import Forbidden, Unauthenticated
-from app.core.http.endpoint import Access
+from app.core.http.endpoint import SAFE_METHODS, Access
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request
 from app.core.observability.logs import add_facts
@@ -31,6 +31,10 @@ class ConnectionDisabled(Forbidden):
     detail = "This SCIM connection is disabled."
 
 
+class ConnectionTesting(Forbidden):
+    detail = "This SCIM connection is not active yet: before its test, it only answers reads."
+
+
 class ConnectionAccess(Access):
     """The decorator of the endpoints below /scim: they need the token of an active connection."""
 
@@ -43,7 +47,7 @@ with_token = ConnectionAccess()
 def enter(request: Request) -> Connection:
     """Authenticate; returns the connection, and the request has its principal and scope.
 
-    Raises Unauthenticated, TooManyRequests and ConnectionDisabled. A suspended tenant's connection
+    Raises Unauthenticated, TooManyRequests, ConnectionDisabled and ConnectionTesting. A suspended tenant's connection
     gets in, because it may end memberships.
     """
     try:
@@ -59,8 +63,10 @@ def enter(request: Request) -> Connection:
     add_facts(tenant=str(found.tenant_id), principal=actor.id, scim_connection=str(found.id))
     if activity.note(found):  # the first attempt of this request
         rate_limits().count_scim_connection(request, found.id)
-    if found.status != ConnectionStatus.ACTIVE:
+    if found.status == ConnectionStatus.DISABLED:
         raise ConnectionDisabled
+    if found.status == ConnectionStatus.TESTING and request.method not in SAFE_METHODS:
+        raise ConnectionTesting
     connection: Connection = found
     return connection
 

@@ -15,6 +15,8 @@ class SetupScope(StrEnum):
     """A part of a tenant's setup."""
 
     SCIM = "scim"
+    DOMAINS = "domains"
+    SSO = "sso"
     WEBHOOK_ENDPOINTS = "webhook_endpoints"
 
 

@@ -26,7 +26,7 @@ blp = Blueprint(
     __name__,
     url_prefix="/v1/setup-links",
     description="Links by which a customer's administrator, who needs no account, sets up what"
-    " the customer's side has: directories, webhook endpoints.",
+    " the customer's side has: directories, domains, webhook endpoints.",
 )
 BLUEPRINTS = (blp,)
 INCLUDES = (TENANT, HISTORY)
@@ -57,8 +57,8 @@ def create(body: dict[str, Any]) -> SimpleNamespace:
     actor `setup_link:<id>`.
 
     Also needs the permissions that the scopes exercise: `scim` needs `scim:read`, `scim:write`,
-    `users:write` and `memberships:write`; `webhook_endpoints` needs `events:read` and
-    `events:write`. A tenant can have at most 20 links at a time.
+    `users:write` and `memberships:write`; `domains` needs `domains:read` and `domains:write`; `sso`
+    needs `sso:read`; `webhook_endpoints` needs `events:read` and `events:write`. A tenant can have at most 20 links at a time.
     """
     principal = current_principal()
     link, token = service.create(

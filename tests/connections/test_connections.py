@@ -46,6 +46,21 @@ class TestCreate:
         assert (created["status"], created["acts_as"]) == ("active", "owner")
         assert Directory(app, secret).get("/Users").status_code == 200
 
+    def test_that_is_testing_only_reads(self, app, api, token):
+        created = made(api, token, status="testing")
+        path, directory = f"{PATH}/{created['id']}", Directory(app, created["token"])
+
+        assert directory.get("/Users").status_code == 200
+        refused = directory.post("/Users", {"userName": "ada"})
+        assert refused.status_code == 403
+        assert "before its test" in refused.get_json()["detail"]
+        tested = api.post(f"{path}/test", token=token).get_json()["data"]
+        assert tested["has_passed"], tested
+        shown = api.get(path, token=token).get_json()["data"]
+        assert (shown["status"], shown["user_count"]) == ("testing", 0)
+        api.patch(path, token=token, json={"status": "active"})
+        assert directory.post("/Users", {"userName": "ada"}).status_code == 201
+
     def test_stores_the_tokens_nowhere(self, api, token):
         first = made(api, token)
         second = TestRotate().rotate(api, token, first)

@@ -19,7 +19,9 @@ from tests.console.conftest import Browser
 from tests.console.world import address_of, create_world, pages_of
 from tests.database import platform_transaction
 from tests.document import operations
-from tests.factories import create_tenant
+from tests.factories import create_limits, create_tenant, create_webhook_endpoint, limit_flag
+from tests.scim.directory import Directory
+from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
 
 HOME = "/console/setup"
 COOKIE = "console-setup"
@@ -156,6 +158,137 @@ class TestEnd:
         assert opened.get(HOME).status_code == 200
 
 
+def created(opened, path, **values):
+    """Send the form of a new row; the page that shows its secret, and the row's page."""
+    page = opened.send(f"{HOME}/{path}/new", **values)
+    assert page.status_code == 201, page.text
+    return page.text, re.search(rf'action="({HOME}/{path}/[0-9a-f-]+)/test"', page.text)[1]
+
+
+class TestOverview:
+    def test_shows_the_tasks_of_its_scopes_and_their_states(self, app, tenant):
+        browser, _ = open_link(app, create_link(tenant, SetupScope.SCIM))
+
+        before = browser.get(HOME).text
+        created(browser, "scim", provider="okta")
+        waiting = browser.get(HOME).text
+        database.execute("UPDATE scim_connections SET status = 'active'")
+        done = browser.get(HOME).text
+
+        assert "Connect your directory" in before
+        assert "Receive events" not in before
+        assert [
+            state in page
+            for state, page in (
+                ("not begun", before),
+                ("waits for its test", waiting),
+                ("done", done),
+            )
+        ] == [True] * 3
+
+
+class TestDirectory:
+    def test_is_activated_once_it_has_reached_the_service(self, app, opened):
+        text, page = created(opened, "scim", provider="entra")
+        token = re.search(r"scim_[A-Za-z0-9_-]{30,}", text)[0]
+        directory = Directory(app, token)
+        assert "Tenant URL" in text
+        assert token not in opened.get(page).text
+        assert "has sent no request" in opened.get(page).text
+        assert directory.post("/Users", {"userName": "ada"}).status_code == 403
+
+        directory.get("/Users")
+        assert "sent its last request" in opened.get(page).text
+        answer = opened.post(f"{page}/test")
+
+        assert (answer.status_code, answer.location) == (303, page)
+        assert directory.post("/Users", {"userName": "ada"}).status_code == 201
+        events = database.rows(AuditEvent)[-2:]
+        assert events[0].action == "scim_connection.updated"
+        assert events[0].actor == f"setup_link:{database.row(SetupLink).id}"
+
+    def test_is_activated_by_the_services_own_test(self, opened):
+        _, page = created(opened, "scim", provider="jumpcloud")
+
+        opened.post(f"{page}/test")
+
+        assert database.query("SELECT status FROM scim_connections") == [("active",)]
+
+    def test_stays_as_it_is_if_the_test_fails(self, opened, tenant):
+        create_limits("free", limit_flag("seats", 0))
+        _, page = created(opened, "scim", provider="okta")
+
+        answer = opened.post(f"{page}/test")
+
+        assert "The test has failed" in answer.text
+        assert "A user is created" in answer.text
+        assert database.query("SELECT status FROM scim_connections") == [("testing",)]
+
+    def test_that_was_refused_is_not_yet_tested(self, app, opened):
+        create_limits("free", limit_flag("seats", 0))
+        text, page = created(opened, "scim", provider="okta")
+        Directory(app, re.search(r"scim_[A-Za-z0-9_-]{30,}", text)[0]).post("/Users", {})
+
+        assert "The test has failed" in opened.post(f"{page}/test").text
+
+    def test_gets_another_token(self, app, opened):
+        text, page = created(opened, "scim", provider="okta")
+        first = re.search(r"scim_[A-Za-z0-9_-]{30,}", text)[0]
+
+        rotated = opened.post(f"{page}/token").text
+        second = re.search(r"scim_[A-Za-z0-9_-]{30,}", rotated)[0]
+
+        statuses = [Directory(app, one).get("/Users").status_code for one in (first, second)]
+        assert statuses == [401, 200]
+
+    def test_that_is_switched_off_is_not_activated(self, opened, tenant):
+        _, page = created(opened, "scim", provider="okta")
+        database.execute("UPDATE scim_connections SET status = 'disabled'")
+
+        opened.post(f"{page}/test")
+
+        assert database.query("SELECT status FROM scim_connections") == [("disabled",)]
+
+
+class TestEndpoint:
+    def test_is_activated_once_a_test_has_succeeded(self, app, opened):
+        with receiver(status=500) as hook:
+            text, page = created(opened, "webhook-endpoints", url=hook.url, types="*")
+            assert "whsec_" in text
+            assert "whsec_" not in opened.get(page).text
+            opened.post(f"{page}/test")
+            with sender(app):
+                wait_until(lambda: "failed" in opened.get(page).text)
+                refused = opened.post(f"{page}/activate")
+                assert "Activate" not in opened.get(page).text
+                hook.status = 200
+                opened.post(f"{page}/test")
+                wait_until(lambda: "Activate" in opened.get(page).text)
+
+        assert "No test has succeeded yet" in opened.get(refused.location).text
+        stored = "SELECT is_active, disabled_reason FROM webhook_endpoints"
+        assert database.query(stored) == [(False, "untested")]
+        opened.post(f"{page}/activate")
+        assert database.query(stored) == [(True, None)]
+
+    def test_that_the_owner_has_switched_off_is_not_activated(self, opened, tenant):
+        endpoint = create_webhook_endpoint(tenant.id)
+        database.execute("UPDATE webhook_endpoints SET is_active = false")
+        database.execute("UPDATE webhook_deliveries SET status = 'succeeded'")
+        page = f"{HOME}/webhook-endpoints/{endpoint.id}"
+
+        opened.post(f"{page}/activate")
+
+        assert "switched off" in opened.get(page).text
+        assert database.query("SELECT is_active FROM webhook_endpoints") == [(False,)]
+
+    def test_shows_errors_beside_their_fields(self, opened):
+        page = opened.send(f"{HOME}/webhook-endpoints/new", url="ftp://x", types="x.y")
+
+        assert page.status_code == 422
+        assert page.text.count('aria-invalid="true"') == 2
+
+
 class TestReach:
     """A session reaches the setup pages of its tenant, and nothing else."""
 
@@ -168,7 +301,7 @@ class TestReach:
             rule
             for method in ("GET", "POST")
             for rule in pages_of(app, method)
-            if not rule.rule.startswith(HOME) and "assets" not in rule.rule
+            if not rule.rule.startswith(HOME) and not re.search("assets|brand", rule.rule)
         ]
 
         reached = {}

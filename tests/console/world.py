@@ -101,6 +101,7 @@ def pages_of(app: Flask, method: str, name: str = "") -> list[Rule]:
         for rule in app.url_map.iter_rules()
         if rule.endpoint.startswith("console.")
         and method in (rule.methods or ())
+        and not rule.rule.startswith("/console/setup")  # other sessions have them
         and (not name or rule.endpoint == f"console.{name}")
     ]
 

@@ -17,6 +17,8 @@ PATH = "/v1/setup-links"
 ALL = [scope.value for scope in SetupScope]
 NEEDED = {
     "scim": {"scim:read", "scim:write", "users:write", "memberships:write"},
+    "domains": {"domains:read", "domains:write"},
+    "sso": {"sso:read"},
     "webhook_endpoints": {"events:read", "events:write"},
 }
 

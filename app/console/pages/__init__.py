@@ -15,6 +15,7 @@ from app.console.pages import (  # noqa: F401
     scim,
     search,
     setup,
+    setup_tasks,
     subscriptions,
     suppressions,
     tenants,

@@ -1,4 +1,4 @@
-"""The pages of a setup link: the way in, and its tasks."""
+"""The way in by a setup link, and the overview of its tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from flask import make_response, redirect, render_template, request, url_for
 
 from app.auth.guard import public
-from app.auth.permissions import Permission
+from app.console import api
 from app.console.access import (
     begin_setup,
     check_origin,
@@ -18,19 +18,58 @@ from app.console.access import (
     setting_up,
 )
 from app.console.blueprint import Shown, console, render
+from app.core.http.endpoint import Guarded
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
+from app.core.json_text import Json
 
 ENDED = "This link has ended, or another browser has opened it."
 
 
 class Task(NamedTuple):
-    """A task of the overview. ``state`` is a badge's text and kind."""
+    """A task: its first page, the permission that it needs, and what the API lists of it."""
 
-    url: str
+    endpoint: str
+    permission: str
+    path: str
     title: str
     text: str
-    state: tuple[str, str]
+
+
+TASKS = (
+    Task(
+        "setup_connections",
+        "scim:write",
+        "/v1/scim-connections",
+        "Connect your directory",
+        "It creates people here, changes them, and ends their access when they leave.",
+    ),
+    Task(
+        "setup_endpoints",
+        "events:write",
+        "/v1/webhook-endpoints",
+        "Receive events",
+        "One of your systems is told what happens, at an address of yours.",
+    ),
+)
+STATES = {
+    "active": ("done", "good"),
+    "waits": ("waits for its test", "warn"),
+    "none": ("not begun", ""),
+}
+
+
+def setup_page(
+    path: str, methods: tuple[str, ...] = ("GET",)
+) -> Callable[[Callable[..., Shown]], Guarded]:
+    """Show a view at ``path`` below /console/setup to who has opened a setup link."""
+
+    def register(view: Callable[..., Shown]) -> Guarded:
+        guarded = setting_up(view)
+        console.add_url_rule(f"/setup{path}", view_func=guarded, methods=methods)
+        return guarded
+
+    return register
 
 
 @console.get("/setup/open")
@@ -52,15 +91,28 @@ def open_setup_link() -> Shown:
     response = begin_setup(redirect(url_for("console.setup"), 303), token)
     if response is None:
         rate_limits().count_failed_authentication(current_request())
-        return make_response(_open_page("", problem=ENDED), 403)
+        return make_response(_open_page("", ENDED), 403)
     return response
 
 
-@console.get("/setup")
-@setting_up
+@setup_page("")
 def setup() -> Shown:
-    tasks = [task() for permission, task in TASKS if current_session().can(permission)]
-    return render("setup", "Set up", tasks=tasks)
+    offered = [task for task in TASKS if current_session().can(task.permission)]
+    states = [STATES[_state(api.get_all(task.path))] for task in offered]
+    return render("setup", "Set up", tasks=list(zip(offered, states, strict=True)))
+
+
+def state_of(row: Json) -> str:
+    """How far a row of a task is: ``active``, ``waits`` for its test, or ``none``: switched off."""
+    if row.get("status") == "active" or row.get("is_active") or row.get("state") == "verified":
+        return "active"
+    waits = (row.get("status") == "testing", row.get("disabled_reason") == "untested")
+    return "waits" if any(waits) else "none"
+
+
+def _state(rows: list[Json]) -> str:
+    states = {state_of(row) for row in rows}
+    return next((one for one in ("active", "waits") if one in states), "none")
 
 
 def _open_page(token: str, problem: str = "") -> str:
@@ -71,24 +123,3 @@ def _open_page(token: str, problem: str = "") -> str:
         problem=problem,
         link_csrf_token=csrf_token(token),
     )
-
-
-def _scim() -> Task:
-    return Task(
-        url_for("console.setup"),
-        "Directory",
-        "People come and go with your directory.",
-        ("not begun", ""),
-    )
-
-
-def _endpoints() -> Task:
-    return Task(
-        url_for("console.setup"), "Events", "Your systems hear of changes.", ("not begun", "")
-    )
-
-
-TASKS: tuple[tuple[Permission, Callable[[], Task]], ...] = (
-    (Permission.SCIM_READ, _scim),
-    (Permission.EVENTS_READ, _endpoints),
-)

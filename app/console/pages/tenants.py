@@ -152,7 +152,7 @@ def _assignment(tenant_id: UUID, plan: Json) -> Json:
 
 
 def _is_failing(endpoint: Json) -> bool:
-    return bool(endpoint["failing_since"] or endpoint["disabled_reason"])
+    return bool(endpoint["failing_since"] or endpoint["disabled_reason"] in ("gone", "failing"))
 
 
 @form_page("/tenants/<uuid:tenant_id>/edit")

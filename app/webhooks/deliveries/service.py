@@ -24,7 +24,7 @@ from app.core.observability.metrics import SharedMetric
 from app.events.sequencer import DELIVERIES
 from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhooks.deliveries.statements import RECOVER, RESEND
-from app.webhooks.endpoints.models import WebhookEndpoint
+from app.webhooks.endpoints.models import DisabledReason, WebhookEndpoint
 from app.webhooks.endpoints.service import get_endpoint, lock_endpoint
 
 DAYS = 90  # that deliveries are kept
@@ -123,8 +123,13 @@ def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recove
 def send_test(
     endpoint_id: UUID | str, event_type: str, event: dict[str, Json], *, actor: Actor
 ) -> WebhookDelivery:
-    """Deliver an example event, by one attempt. Raises NotFound and EndpointInactive."""
-    endpoint = _active(lock_endpoint(endpoint_id))
+    """Deliver an example event, by one attempt. Raises NotFound and EndpointInactive.
+
+    An endpoint that was created inactive gets it too, to be tested first.
+    """
+    endpoint = lock_endpoint(endpoint_id)
+    if endpoint.disabled_reason != DisabledReason.UNTESTED:
+        _active(endpoint)
     event_id = uuid4()
     body = json_text.dumps_text({**event, "id": f"evt_{event_id.hex}", "timestamp": utcnow()})
     values = {

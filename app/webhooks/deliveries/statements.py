@@ -84,7 +84,7 @@ CLAIM = Statement(
         "  JOIN webhook_endpoints p ON p.tenant_id = queued.tenant_id AND p.id = queued.endpoint_id"
         "  JOIN webhook_endpoint_states s ON s.tenant_id = p.tenant_id AND s.endpoint_id = p.id"
         "  LEFT JOIN tenants t ON t.id = p.tenant_id"
-        "  WHERE p.is_active AND coalesce(t.is_active, true)"
+        "  WHERE (p.is_active OR p.disabled_reason = 'untested') AND coalesce(t.is_active, true)"
         "), ranked AS ("
         "  SELECT d.*, able.is_slow, able.of_owner"
         "    + row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.next_attempt_at) AS place"

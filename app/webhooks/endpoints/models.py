@@ -21,10 +21,11 @@ class Signing(StrEnum):
 
 
 class DisabledReason(StrEnum):
-    """Why the sender has disabled an endpoint."""
+    """Why an endpoint is not active, unless somebody has switched it off."""
 
     GONE = "gone"  # it answered 410
     FAILING = "failing"  # nothing but failures for too long
+    UNTESTED = "untested"  # it was created so, and gets tests only
 
 
 class WebhookEndpoint(Attributed, Row):

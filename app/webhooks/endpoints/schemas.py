@@ -128,7 +128,8 @@ class WebhookEndpointSchema(Documented, AnswerSchema):
         DisabledReason,
         nullable=True,
         description="Why the service has disabled the endpoint: `gone`, it answered 410;"
-        " `failing`, nothing but failures for 120 hours.",
+        " `failing`, nothing but failures for 120 hours. `untested`: it was created with"
+        " `is_active` false, and gets tests only.",
     )
 
 

@@ -515,12 +515,28 @@ class TestRequests:
         ("action", "body"), [("test", {"type": "user.created"}), ("recover", {"since": 0})]
     )
     def test_sends_nothing_to_an_inactive_endpoint(self, api, action, body):
-        endpoint = create_endpoint(api, is_active=False)
+        path = f"{PATH}/{create_endpoint(api)['id']}"
+        api.patch(path, token=platform_token(), json={"is_active": False})
 
-        answer = api.post(f"{PATH}/{endpoint['id']}/{action}", token=platform_token(), json=body)
+        answer = api.post(f"{path}/{action}", token=platform_token(), json=body)
 
         assert answer.status_code == 409
         assert answer.get_json()["code"] == "webhook_endpoint_inactive"
+
+    def test_sends_tests_only_to_an_endpoint_that_was_created_inactive(self, app, api, hook):
+        endpoint = create_endpoint(api, url=hook.url, types=["*"], is_active=False)
+        path = f"{PATH}/{endpoint['id']}"
+        assert endpoint["disabled_reason"] == "untested"
+        change(api, create_tenant())
+
+        api.post(f"{path}/test", token=platform_token(), json={"type": "user.created"})
+        deliver(app, lambda: statuses() == ["succeeded"])
+        answer = api.patch(path, token=platform_token(), json={"is_active": True})
+
+        assert len(hook.received) == 1
+        assert answer.get_json()["data"]["disabled_reason"] is None
+        change(api, create_tenant())
+        deliver(app, lambda: len(hook.received) == 3)
 
     def test_sends_again_with_the_same_id(self, app, api, hook, endpoint):
         deliver_change(app, api)
