@@ -524,10 +524,12 @@ class TestRequests:
         assert answer.get_json()["code"] == "webhook_endpoint_inactive"
 
     def test_sends_tests_only_to_an_endpoint_that_was_created_inactive(self, app, api, hook):
-        endpoint = create_endpoint(api, url=hook.url, types=["*"], is_active=False)
+        endpoint = create_endpoint(api, url=hook.url, types=["user.*"], is_active=False)
         path = f"{PATH}/{endpoint['id']}"
         assert endpoint["disabled_reason"] == "untested"
         change(api, create_tenant())
+        add_deliveries()
+        assert statuses() == []
 
         api.post(f"{path}/test", token=platform_token(), json={"type": "user.created"})
         deliver(app, lambda: statuses() == ["succeeded"])
