@@ -28,7 +28,7 @@ from app.tenants.models import Tenant
 
 AUTHENTICATE = Statement(
     "auth.authenticate_setup_link",
-    "SELECT id, tenant_id, tenant_name, tenant_is_active, digest, scopes, expires_at"
+    "SELECT id, tenant_id, tenant_name, idp_org_id, tenant_is_active, digest, scopes, expires_at"
     " FROM authenticate_setup_link(:digest)",
 )
 # What a session may call, and with which permissions.
