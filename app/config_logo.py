@@ -50,7 +50,7 @@ def parse_logo(value: str) -> Logo:
 
 def _check_svg(content: bytes) -> None:
     """Raise ValueError for what is no SVG, or could run or load something."""
-    parser, styles, elements = expat.ParserCreate("utf-8", " "), list[str](), list[str]()
+    parser, styles, elements = expat.ParserCreate(namespace_separator=" "), list[str](), list[str]()
 
     def begin(name: str, attributes: Mapping[str, str]) -> None:
         namespace, _, element = name.rpartition(" ")
@@ -72,8 +72,8 @@ def _check_svg(content: bytes) -> None:
     parser.StartDoctypeDeclHandler = lambda *_: _refuse("a DOCTYPE or entities")
     parser.ProcessingInstructionHandler = lambda *_: _refuse("a processing instruction")
     try:
-        parser.Parse(content, True)
-    except expat.ExpatError as fault:
+        parser.Parse(content.decode(), True)
+    except (expat.ExpatError, UnicodeDecodeError) as fault:
         raise ValueError(f"is neither a PNG nor a well-formed SVG ({fault})") from None
     _check_style("".join(styles))
 
