@@ -25,8 +25,6 @@ from app.emails.models import Suppression
 from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.plans.models import PlanPrice
-from app.setup_links import service as setup_links
-from app.setup_links.models import SetupScope
 from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests.database import execute, platform_transaction, row
@@ -113,9 +111,6 @@ def make_world(app: Flask) -> dict[str, Any]:
         )
         for name in ("first", "second"):
             scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
-        setup_links.create(
-            tenant_id, [SetupScope.SCIM], lifetime=timedelta(hours=1), actor=SYSTEM_CLI
-        )
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )

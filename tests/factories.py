@@ -26,6 +26,7 @@ from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
+from app.setup_links.models import SetupLink
 from app.sso_connections import service as sso_connections
 from app.sso_connections.models import SsoConnection
 from app.subscriptions.models import Subscription
@@ -137,6 +138,19 @@ def create_invitation(tenant_id: UUID, **values: Any) -> Invitation:
         "updated_by_user_id": SYSTEM_CLI.id,
     }
     return save(Invitation, **defaults | values)
+
+
+def create_setup_link(tenant_id: UUID, **values: Any) -> SetupLink:
+    """A link that nobody can open, because nobody knows its token."""
+    defaults = {
+        "tenant_id": tenant_id,
+        "scopes": ["scim"],
+        "digest": digest_of(secrets.token_hex()),
+        "expires_at": utcnow() + timedelta(days=1),
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    return save(SetupLink, **defaults | values)
 
 
 def person_token(subject: str, email: str | None = None) -> str:

@@ -22,6 +22,7 @@ from tests.factories import (
     create_invitation,
     create_lot,
     create_member,
+    create_setup_link,
     create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
@@ -41,7 +42,13 @@ def document(app):
     return app.test_client().get("/openapi.json").get_json()
 
 
-ALSO = {"/v1/webhook-endpoints": ["events:read"]}
+ALSO = {
+    "/v1/setup-links": [
+        *("scim:read", "scim:write", "users:write", "memberships:write"),
+        *("events:read", "events:write"),
+    ],
+    "/v1/webhook-endpoints": ["events:read"],
+}
 """Permissions that the body of a request needs too, by path."""
 
 
@@ -232,6 +239,7 @@ class TestOtherTenants:
             create_lot(UUID(tenant["tenant_id"]))
             for _ in range(2):  # one is revoked
                 create_invitation(UUID(tenant["tenant_id"]))
+            create_setup_link(UUID(tenant["tenant_id"]))
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)

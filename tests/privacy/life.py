@@ -62,10 +62,13 @@ def live(app: Any, api: Any, sender: Sender) -> str:
 
 
 def _by_invitation(api: Any, tenant: Any) -> None:
-    """As a superadmin they have invited their own address."""
+    """As a superadmin they have invited their own address, and made a setup link for it."""
     token = platform_token(subject=SUBJECT, tenant=tenant)
     body = {"email": mail("new"), "role": "member", "meta_data": {"note": word("invited")}}
     answer = api.post("/v1/invitations", token=token, json=body)
+    assert answer.status_code == 201
+    link = {"scopes": ["scim"], "contact": mail("new")}
+    answer = api.post("/v1/setup-links", token=token, json=link)
     assert answer.status_code == 201
 
 

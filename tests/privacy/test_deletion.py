@@ -35,6 +35,7 @@ from tests.factories import (
     create_membership,
     create_override,
     create_preset,
+    create_setup_link,
     create_sso_connection,
     create_subscription,
     create_tenant,
@@ -111,6 +112,7 @@ def fill(app, api, sender, slug, preset):
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
     create_webhook_endpoint(tenant.id)
+    create_setup_link(tenant.id)
     create_invitation(tenant.id)
     create_sso_connection(tenant.id)
     customer = {"provider": "stripe", "customer_id": slug, "is_manual": True}

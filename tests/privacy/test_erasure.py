@@ -48,6 +48,7 @@ IMPERSONAL = {
     "search_builds": "entity_type",
     "search_terms": "entity_type",
     "sso_connections": "domains idp_connection_id name provider source state type",
+    "setup_links": "digest scopes session_digest",
     "subscriptions": (
         "billing_address_line_1 billing_city billing_country billing_cycle billing_state"
         " billing_zip bp_customer_id bp_plan_id bp_provider bp_status bp_subscription_id"

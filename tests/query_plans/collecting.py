@@ -135,6 +135,10 @@ INSERT INTO invitations (tenant_id, id, created_at, updated_at, version, created
     rotation, expires_at, mails)
 SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', email, email_key, 'member', 'owner', '{}',
     'api', '', id::text, 1, created_at + interval '7 days', 0 FROM users;
+INSERT INTO setup_links (tenant_id, id, created_at, updated_at, version, created_by_user_id,
+    updated_by_user_id, scopes, contact, digest, session_digest, expires_at)
+SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', '{scim}', email, id::text, idp_user_id,
+    created_at + interval '7 days' FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
 INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,

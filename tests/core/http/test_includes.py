@@ -15,6 +15,7 @@ from tests.factories import (
     create_member,
     create_override,
     create_preset,
+    create_setup_link,
     create_sso_connection,
     create_subscription,
     create_tenant,
@@ -49,6 +50,7 @@ def world(app, api):
         create_webhook_endpoint(tenant.id)
         create_connection(tenant)
         create_sso_connection(tenant.id)
+        create_setup_link(tenant.id)
         path = f"/v1/billing/customers/stripe/{tenant.slug}"
         api.put(path, token=platform_token(), json={"tenant_id": str(tenant.id)})
     return platform_token()
