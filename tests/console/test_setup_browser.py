@@ -50,14 +50,14 @@ class TestAdministrator:
         page, tenant = visit.page, create_tenant(name="Initech")
         visit.open(f"{HOME}/open?token={create_link(tenant)}")
         check(visit)
-        page.click("text=Continue")
+        page.click("button >> text=Continue")
         page.wait_for_selector("text=Initech")
         check(visit)
 
         page.click("text=Connect your directory")
         page.select_option("[name=provider]", "okta")
         check(visit)
-        page.click("text=Continue")
+        page.click("button >> text=Continue")
         page.wait_for_selector("text=SCIM connector base URL")
         token = page.inner_text("#paste-Authorization\\:-Bearer")
         check(visit)
@@ -77,7 +77,7 @@ class TestAdministrator:
         check(visit)
         with receiver() as hook:
             page.fill("[name=url]", hook.url)
-            page.click("text=Continue")
+            page.click("button >> text=Continue")
             assert page.inner_text("#secret").startswith("whsec_")
             check(visit)
             with sender(branded):
@@ -96,7 +96,7 @@ class TestAdministrator:
 
         visit.open(f"{HOME}/open?token={token}")
         with page.expect_response(lambda answer: answer.request.method == "POST") as answer:
-            page.click("text=Continue")
+            page.click("button >> text=Continue")
 
         assert answer.value.status == 403
         page.wait_for_selector("text=another browser has opened it")
