@@ -240,6 +240,9 @@ class Config:
         "",
         "the product's page that accepts an invitation, with `{token}` for the token",
     )
+    invitation_days: int = _setting(
+        number_between(1, 36_500), 400, "days until an invitation that has ended is deleted"
+    )
     smtp_url: str = _setting(
         parse_smtp_url,
         "",

@@ -37,6 +37,7 @@ IMPOSSIBLE = {
     },
     ("post", "/v1/invitations/accept"): {
         "idp_membership_id_taken",
+        "idp_user_id_taken",
         "last_owner",
         "membership_exists",
         "provider_field",

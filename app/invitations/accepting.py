@@ -14,14 +14,17 @@ from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, tenancy
 from app.core.db.statements import Statement
+from app.core.db.transactions import RowChanged
 from app.core.errors import Forbidden, NotFound
 from app.invitations.models import STATE, Invitation, InvitationState
 from app.invitations.service import InvitationEnded, change, lock_tenant
 from app.memberships import service as memberships
 from app.memberships.models import Membership
+from app.memberships.service import MembershipExists
 from app.users import service as users
 from app.users.emails import is_same_address
 from app.users.models import User
+from app.users.service import IdpUserIdTaken
 
 ACTOR_PREFIX = "invitation:"
 FIND_PERSON = Statement(
@@ -66,7 +69,11 @@ def accept(token: str, claims: Claims) -> Membership:
     user = person.User if person else None
     membership: Membership | None = person.Membership if person and person.Membership.id else None
     if state == InvitationState.PENDING:
-        return _join(invitation, user, membership, claims.subject)
+        try:
+            return _join(invitation, user, membership, claims.subject)
+        except (IdpUserIdTaken, MembershipExists):
+            # The person has come another way meanwhile; the next attempt finds them.
+            raise RowChanged("users") from None
     if membership is None or membership.user_id != invitation.user_id:
         raise InvitationEnded.by(state)
     return membership

@@ -5,8 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from app.core.db import tenancy
+from app.core.db.batches import delete_in_batches
 from app.core.jobs.queues import Queue, job
-from app.invitations import mail
+from app.invitations import mail, service
 
 
 @job(queue=Queue.MAILS, timeout=60)
@@ -23,3 +24,9 @@ def resume_mails() -> None:
     with tenancy.platform_transaction():
         for invitation_id in mail.FIND_DUE.scalars():
             send_mail.push(str(invitation_id))
+
+
+@job(queue=Queue.MAINTENANCE, every=3600)
+def remove_old_invitations() -> None:
+    """Delete the invitations that have ended ``INVITATION_DAYS`` ago."""
+    delete_in_batches(service.delete_old)

@@ -57,6 +57,7 @@ class Invitation(Attributed, TenantRow):
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "created_at", "id"),
         Index(None, "email_key", "tenant_id"),
+        Index(None, "expires_at"),
         Index(
             "ix_invitations_open",
             "tenant_id",

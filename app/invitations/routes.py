@@ -37,7 +37,6 @@ from app.memberships.seats import SeatLimit
 from app.tenants.lookup import take_target_id
 from app.tenants.service import TenantDeleting
 from app.users.emails import EmailTaken, ErasureRequested
-from app.users.service import IdpUserIdTaken
 from app.webhooks.endpoints.encryption import SecretsKeyMissing
 
 blp = Blueprint(
@@ -95,7 +94,6 @@ def create(body: dict[str, Json]) -> SimpleNamespace:
     OwnerOnly,
     ManagedByDirectory,
     TenantDeleting,
-    IdpUserIdTaken,
     EmailTaken,
     ErasureRequested,
     SeatLimit,

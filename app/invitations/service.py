@@ -77,6 +77,12 @@ CHECK_ADDRESS: Statement[Any] = Statement(
         .label("is_member"),
     ),
 )
+DELETE_OLD = Statement(
+    "invitations.delete_old",
+    "DELETE FROM invitations WHERE (tenant_id, id) IN (SELECT tenant_id, id FROM invitations"
+    " WHERE expires_at < :before ORDER BY expires_at LIMIT :limit)",
+    prepare=False,
+)
 HAS_STATE: ColumnElement[bool] = bindparam("state", type_=Text) == STATE
 
 
@@ -235,6 +241,12 @@ def apply_from_provider(
     if after.revoked_at:
         return change(found, values, "invitation.revoked", InvitationState.REVOKED, actor=actor)
     return change(found, values, "invitation.resent", InvitationState.PENDING, actor=actor)
+
+
+def delete_old(limit: int) -> int:
+    """Delete invitations whose end is more than ``INVITATION_DAYS`` ago; returns their number."""
+    before = utcnow() - timedelta(days=current_config().invitation_days)
+    return DELETE_OLD.execute(before=before, limit=limit)
 
 
 def lock_tenant(tenant_id: UUID) -> Tenant:

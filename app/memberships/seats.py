@@ -1,4 +1,4 @@
-"""Seats: how many active memberships of active users the limit ``seats`` of a plan allows.
+"""Seats: how many active members and pending invitations the limit ``seats`` of a plan allows.
 
 The rule is ``migrations/functions/lock_seat_limit.sql``. The function locks the tenant's row where
 there is a limit, and then counts. So the second of two concurrent changes sees the result of the
@@ -45,7 +45,7 @@ NOBODY = cast(null(), Uuid)
 
 class SeatLimit(Conflict):
     code = "seat_limit"
-    detail = "No seat is free: the plan limits the active memberships. Deactivate one, or change the plan."
+    detail = "No seat is free: the plan limits members and invitations. Deactivate or revoke one, or change the plan."
 
 
 def limit_of(

@@ -34,7 +34,11 @@ WITH limits AS (
     SELECT t.id, t.slug, l.feature
     FROM limits l
     JOIN tenants t ON t.plan_name = l.name
-    JOIN memberships m ON m.tenant_id = t.id AND m.is_active
+    JOIN (
+        SELECT m.tenant_id FROM memberships m WHERE m.is_active
+        UNION ALL SELECT i.tenant_id FROM invitations i
+        WHERE i.accepted_at IS NULL AND i.revoked_at IS NULL AND i.expires_at > now()
+    ) taken ON taken.tenant_id = t.id
     WHERE l.feature = 'seats'
     GROUP BY t.id, l.feature, l.most, l.has_rules
     HAVING l.most > -1 AND count(*) > l.most OR l.has_rules OR EXISTS (

@@ -36,7 +36,7 @@ FAULTS = {
         "feature",
         "the tenant's plan has no such limit; list the tenant's usage to see its limits",
     ),
-    "seats": ("feature", "seats are counted from the memberships"),
+    "seats": ("feature", "seats are counted from memberships and invitations"),
     "negative": ("amount", "only a limit of the period none takes a negative amount"),
     "too_large": ("amount", "the count would be too large"),
     "at": ("at", "must be in the current period"),

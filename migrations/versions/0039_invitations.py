@@ -48,6 +48,7 @@ def upgrade():
     for columns in (
         ["id"],
         ["digest"],
+        ["expires_at"],
         ["tenant_id", "created_at", "id"],
         ["created_at", "id"],
         ["email_key", "tenant_id"],

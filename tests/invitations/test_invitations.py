@@ -1,5 +1,6 @@
 """Create, list, resend and revoke invitations, and the seats that they take."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -8,11 +9,13 @@ from app import create_app
 from app.audit.models import AuditEvent
 from app.auth.keys import digest_of
 from app.core.clock import utcnow
+from app.invitations import jobs
 from app.invitations.models import Invitation
 from tests import database
 from tests.concurrency import at_once
 from tests.factories import (
     create_api_key,
+    create_invitation,
     create_limits,
     create_member,
     create_membership,
@@ -21,6 +24,8 @@ from tests.factories import (
     limit_flag,
     platform_token,
 )
+from tests.webhooks.deliveries.receiving import receiver, sender
+from tests.webhooks.endpoints.support import create_endpoint
 
 PATH = "/v1/invitations"
 
@@ -315,6 +320,21 @@ class TestRevoke:
         assert shown["state"] == "revoked"
 
 
+class TestRetention:
+    def test_deletes_what_ended_long_ago(self, app, tenant):
+        ages = {"old": 401, "kept": 399}
+        for name, days in ages.items():
+            ended = utcnow() - timedelta(days=days)
+            create_invitation(tenant.id, email=f"{name}@example.com", expires_at=ended)
+        create_invitation(tenant.id, email="pending@example.com")
+
+        with app.app_context():
+            jobs.remove_old_invitations()
+
+        left = {row.email for row in database.rows(Invitation)}
+        assert left == {"kept@example.com", "pending@example.com"}
+
+
 class TestEvents:
     def test_have_the_token_while_it_is_valid(self, api, admin, invite):
         created = invite().get_json()["data"]
@@ -353,3 +373,30 @@ class TestEvents:
             found.append(event["data"]["token"])
 
         assert found == [created["token"], None]
+
+    def test_are_delivered_with_the_token(self, app, api, invite, tenant):
+        with receiver() as hook:
+            create_endpoint(api, url=hook.url, types=["invitation.*"], tenant_id=str(tenant.id))
+            created = invite().get_json()["data"]
+            api.sequence()
+            with sender(app):
+                hook.wait_for(1)
+
+        (delivered,) = hook.received
+        data = json.loads(delivered.body)["data"]
+        assert (data["token"], data["state"]) == (created["token"], "pending")
+
+
+class TestPreview:
+    def test_of_a_plan_counts_invitations(self, api, invite):
+        preset = create_limits("free", limit_flag("seats", 4))
+        for number in range(2):
+            invite(f"{number}@example.com")
+
+        path = f"/v1/billing/plans/{preset.id}/preview"
+        sent = {"flags": [limit_flag("seats", 2)]}
+        told = api.post(path, token=platform_token(), json=sent).get_json()["data"]
+
+        assert told["limits_below_usage"] == [
+            {"feature": "seats", "limit": 2, "tenants": 1, "most_used": 3}
+        ]

@@ -60,6 +60,7 @@ WITHOUT_ITEMS = {
     "app.events.jobs.remove_old_events": STATEMENTS,
     "app.flags.jobs.announce_expiries": STATEMENTS,
     "app.imports.jobs.resume_imports": PUSHES,
+    "app.invitations.jobs.remove_old_invitations": STATEMENTS,
     "app.invitations.jobs.resume_mails": PUSHES,
     "app.invitations.jobs.send_mail": ONE_ITEM,
     "app.operations.jobs.count_over_limits": STATEMENTS,
