@@ -24,6 +24,7 @@ from app.dev.demo.seed import seed_demo
 from app.emails.models import Suppression
 from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
+from app.invitations import service as invitations
 from app.plans.models import PlanPrice
 from app.users import service as users
 from app.webhooks.deliveries.models import WebhookDelivery
@@ -111,6 +112,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         )
         for name in ("first", "second"):
             scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
+        invitations.create(tenant_id, email="grace@example.com", role=Role.MEMBER, actor=SYSTEM_CLI)
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
@@ -138,7 +140,6 @@ def make_world(app: Flask) -> dict[str, Any]:
     create_sso_connection(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)
-    create_invitation(tenant_id)
     execute(
         "UPDATE plan_presets SET flags = (flags::jsonb || CAST(:flag AS jsonb))::json",
         flag=json.dumps(credits_flag("ai-credits", 0)),

@@ -74,7 +74,7 @@ def list_invitations(query: dict[str, Json]) -> Page:
     NotFound.of("tenant"),
 )
 def create(body: dict[str, Json]) -> SimpleNamespace:
-    """Invite an e-mail address; it takes a seat until the invitation ends.
+    """Create an invitation of an e-mail address; it takes a seat until it ends.
 
     Send the `token` or the `url` to the address, unless the service sends mail itself (`SMTP_URL`).
     The event `invitation.created` has them too. An address has at most one pending invitation.
