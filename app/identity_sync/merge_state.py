@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
 from app.auth.permissions import Role
 from app.core.validation.scalars import bounded_name
 from app.identity_sync.events import (
+    EPOCH,
     Change,
     IdentityEvent,
     OrganizationEvent,
@@ -27,6 +28,7 @@ Place = list[Any]
 """Version, rank, event time, event id: compared in this order."""
 
 GRANT, CERTIFICATE = "grant:", "certificate:"
+DAYS = timedelta(days=7)
 MAX_DOMAINS = 100  # of an SSO connection; further ones are left out
 NOT_ATTRIBUTES = {each.name for each in fields(IdentityEvent)}
 
@@ -162,18 +164,23 @@ def role_of(state: State, roles: Mapping[str, str]) -> Role:
 def invitation_values(state: State, roles: Mapping[str, str]) -> dict[str, Any] | None:
     """The values of an invitation; None while its address is not known.
 
-    Its ``state`` is ``accepted`` or ``revoked``, as a deleted one is, or else ``pending``.
+    It was revoked if it was deleted before it was accepted. Without an end it ends after
+    :data:`DAYS`.
     """
-    if not state.get("email"):
+    email, place = state.attributes.get("email", ("", []))
+    if not email:
         return None
-    said = state.get("state") if state.exists else "revoked"
+    said, place = state.attributes.get("state", ("pending", place))
+    if said != "accepted" and not state.exists:
+        said, place = "revoked", state.ended or place
+    said_at = EPOCH + timedelta(microseconds=place[0])
     ends_at = state.get("expires_at")
     return {
-        "email": state.get("email"),
+        "email": email,
         "role": role_of(state, roles).value,
-        "state": said if said in ("accepted", "revoked") else "pending",
-        "expires_at": datetime.fromisoformat(ends_at) if ends_at else None,
-        "accepted_user_id": state.get("accepted_user_id"),
+        "expires_at": datetime.fromisoformat(ends_at) if ends_at else said_at + DAYS,
+        "accepted_at": said_at if said == "accepted" else None,
+        "revoked_at": said_at if said == "revoked" else None,
     }
 
 

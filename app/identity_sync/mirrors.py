@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from uuid import UUID
 
 from sqlalchemy import ARRAY, Text, any_, bindparam, select
 
 from app.core.actors import SYSTEM_IDP
+from app.core.db import queries
 from app.core.db.statements import Statement
-from app.identity_sync.merge_state import connection_values
+from app.identity_sync.merge_state import connection_values, invitation_values
 from app.identity_sync.store import MIRRORED, Key, Kind, Objects
+from app.invitations import service as invitations
 from app.sso_connections import service as sso_connections
 from app.tenants.models import Tenant
+from app.users.models import User
 
 FIND_TENANTS = Statement(
     "tenants.find_by_organizations",
@@ -21,12 +25,16 @@ FIND_TENANTS = Statement(
 )
 
 
-def write_mirrored(objects: Objects, *, roles: Mapping[str, str]) -> set[Key]:
-    """Write the rows of the loaded objects; returns those that wait for their organization."""
+def write_mirrored(objects: Objects, *, roles: Mapping[str, str], force: bool = False) -> set[Key]:
+    """Write the loaded objects that have changed or have waited, with ``force`` all.
+
+    Returns those whose organization has no tenant; they wait for it. An accepted invitation waits
+    for its user.
+    """
     organizations = {
         key: state.get("organization_id")
         for key, state in objects.now.items()
-        if key.kind in MIRRORED
+        if key.kind in MIRRORED and (force or key in objects.changed or objects.is_waiting(key))
     }
     if not organizations:
         return set()
@@ -34,13 +42,23 @@ def write_mirrored(objects: Objects, *, roles: Mapping[str, str]) -> set[Key]:
     tenants = dict(FIND_TENANTS.all(organization_ids=named))
     for key, organization_id in organizations.items():
         tenant_id = tenants.get(organization_id)
-        objects.set_waiting(key, organization_id is not None and tenant_id is None)
-        if tenant_id is not None and key.kind is Kind.SSO_CONNECTION:
-            sso_connections.mirror(
-                tenant_id,
-                objects.source,
-                key.object_id,
-                connection_values(objects.now[key]),
-                actor=SYSTEM_IDP,
-            )
+        is_complete = tenant_id is not None and _write(objects, key, tenant_id, roles)
+        objects.set_waiting(key, organization_id is not None and not is_complete)
     return {key for key, id_ in organizations.items() if id_ and id_ not in tenants}
+
+
+def _write(objects: Objects, key: Key, tenant_id: UUID, roles: Mapping[str, str]) -> bool:
+    """Write an object's row; False while the user who has accepted an invitation has none."""
+    state, place = objects.now[key], (tenant_id, objects.source, key.object_id)
+    if key.kind is Kind.SSO_CONNECTION:
+        sso_connections.mirror(*place, connection_values(state), actor=SYSTEM_IDP)
+        return True
+    values = invitation_values(state, roles)
+    if values is None:
+        return True
+    subject = values["accepted_at"] and state.get("accepted_user_id")
+    user = subject and queries.find_row(User, tenant_id=tenant_id, idp_user_id=subject)
+    if user:
+        values["user_id"] = user.id
+    invitations.apply_from_provider(*place, values, actor=SYSTEM_IDP)
+    return not subject or user is not None

@@ -112,7 +112,7 @@ KINDS_AFTER_SOURCE = {
     Kind.SSO_CONNECTION: LOCK_SPACE + 4,
 }
 MIRRORED = (Kind.INVITATION, Kind.SSO_CONNECTION)
-"""What an organization has besides members."""
+"""What an organization has besides members. ``user_id`` is who has accepted an invitation."""
 
 
 class Objects:
@@ -184,6 +184,10 @@ class Objects:
             if key.kind is Kind.USER:
                 self.set_waiting(key, state.exists and key.object_id not in members)
 
+    def is_waiting(self, key: Key) -> bool:
+        """Whether an object waits for another one."""
+        return key in self._waiting
+
     def set_waiting(self, key: Key, is_waiting: bool) -> None:
         """Record whether an object waits for another one."""
         if (key in self._waiting) is not is_waiting:
@@ -214,12 +218,13 @@ class Objects:
     def _row(self, key: Key) -> dict[str, object]:
         state, now = self.now[key], utcnow()
         pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
-        own_id = state.get("organization_id") if key.kind in MIRRORED else None
+        if key.kind in MIRRORED:
+            pair = Pair(state.get("organization_id"), state.get("accepted_user_id"))
         return {
             "source": self.source,
             "kind": key.kind.value,
             "object_id": key.object_id,
-            "organization_id": pair.organization_id if pair else own_id,
+            "organization_id": pair.organization_id if pair else None,
             "user_id": pair.user_id if pair else None,
             "is_deleted": state.place is not None and not state.exists,
             "is_waiting": key in self._waiting,

@@ -94,9 +94,9 @@ def apply(
         roles=roles,
         force=force,
     )
-    mirrored_waiting = write_mirrored(objects, roles=roles)
+    homeless = write_mirrored(objects, roles=roles, force=force)
     objects.save()
-    if not mirrored_waiting.isdisjoint(map(key_of, events)):
+    if not homeless.isdisjoint(map(key_of, events)):
         return Outcome.WAITING_ORGANIZATION
     own_pairs = {_pair_of(event, objects) for event in events}
     return Outcome.APPLIED if waiting.isdisjoint(own_pairs) else Outcome.WAITING

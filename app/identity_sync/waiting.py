@@ -1,7 +1,7 @@
 """What an identity provider sent whose counterpart has not come yet.
 
-A membership waits for its organization or its user, an invitation or an SSO connection for its
-organization. A person without any membership is set aside.
+A membership waits for its organization or its user, as an accepted invitation does, and an SSO
+connection for its organization. A person without any membership is set aside.
 """
 
 from __future__ import annotations
@@ -93,11 +93,9 @@ def _waiting(row: Any) -> Waiting:
     found = Waiting(*columns)
     if found.kind == Kind.USER:
         return found._replace(user_id=found.object_id, missing=(Kind.MEMBERSHIP,))
-    if found.kind in MIRRORED:
-        return found._replace(missing=() if has_organization else (Kind.ORGANIZATION,))
     has = {
         Kind.ORGANIZATION: has_organization,
-        Kind.USER: has_user,
+        Kind.USER: has_user or (found.kind in MIRRORED and found.user_id is None),
         Kind.MEMBERSHIP: has_membership,  # an event of a role may come before that of its member
     }
     return found._replace(missing=tuple(kind for kind, is_here in has.items() if not is_here))

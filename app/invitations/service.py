@@ -168,7 +168,7 @@ def create(
         "expires_at": utcnow() + timedelta(days=expires_in_days),
         **_mail_now(invitation_id),
     }
-    return _with_token(_insert(tenant.id, values, actor), token)
+    return _with_token(_insert(tenant.id, values, InvitationState.PENDING, actor), token)
 
 
 def resend(
@@ -231,16 +231,16 @@ def apply_from_provider(
     found = queries.find_locked(Invitation, **key)
     if "email" in values:
         values = {**values, "email_key": email_key(values["email"])}
-    if found is None:
-        own = {"acts_as": Role.OWNER.value, "source": source}
-        own["idp_invitation_id"] = idp_invitation_id
-        return _insert(tenant_id, {**own, **values}, actor)
-    after = found._replace(**values)
-    if after.accepted_at:
-        return change(found, values, "invitation.accepted", InvitationState.ACCEPTED, actor=actor)
-    if after.revoked_at:
-        return change(found, values, "invitation.revoked", InvitationState.REVOKED, actor=actor)
-    return change(found, values, "invitation.resent", InvitationState.PENDING, actor=actor)
+    after = values if found is None else {**found._asdict(), **values}
+    action, state = "invitation.resent", InvitationState.PENDING
+    if after.get("accepted_at"):
+        action, state = "invitation.accepted", InvitationState.ACCEPTED
+    elif after.get("revoked_at"):
+        action, state = "invitation.revoked", InvitationState.REVOKED
+    if found is not None:
+        return change(found, values, action, state, actor=actor)
+    own = {"acts_as": Role.OWNER.value, "source": source, "idp_invitation_id": idp_invitation_id}
+    return _insert(tenant_id, {**own, **values}, state, actor)
 
 
 def delete_old(limit: int) -> int:
@@ -273,7 +273,9 @@ def change(
     return invitation
 
 
-def _insert(tenant_id: UUID, values: Mapping[str, Any], actor: Actor) -> Invitation:
+def _insert(
+    tenant_id: UUID, values: Mapping[str, Any], state: InvitationState, actor: Actor
+) -> Invitation:
     own = {
         "tenant_id": tenant_id,
         "email_key": email_key(values["email"]),
@@ -281,7 +283,7 @@ def _insert(tenant_id: UUID, values: Mapping[str, Any], actor: Actor) -> Invitat
         "updated_by_user_id": actor.id,
     }
     invitation = insert_row(Invitation, {**own, **values})
-    _record("invitation.created", invitation, None, InvitationState.PENDING, actor)
+    _record("invitation.created", invitation, None, state, actor)
     return invitation
 
 

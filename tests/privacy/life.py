@@ -183,6 +183,9 @@ def _by_identity_events(sender: Sender, first: Any, second: Any) -> None:
     link = {"organization_id": second.idp_org_id, "user_id": SUBJECT, "role": "member"}
     _post(sender, "user.created", user)
     _post(sender, "membership.created", {"id": word("link"), **link})
+    for place in (first.idp_org_id, "org_unknown"):
+        invitation = {"organization_id": place, "email": mail("new")}
+        _post(sender, "invitation.created", {"id": word(f"invitation-{place}"), **invitation})
     sender.deliver("standard_webhooks", {"type": mail("new")}, message_id=mail("new"))
     sender.post("standard_webhooks", f"not json {mail('new')}".encode(), message_id="unreadable")
 

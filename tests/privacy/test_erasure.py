@@ -33,7 +33,7 @@ IMPERSONAL = {
     "identity_objects": "kind organization_id source",
     "import_faults": "idp_org_id type",
     "imports": "counts error state",
-    "invitations": "acts_as digest idp_invitation_id role source",
+    "invitations": "acts_as digest role source",
     "memberships": "idp_org_id role",
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",

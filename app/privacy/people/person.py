@@ -239,6 +239,17 @@ def of_subjects(subjects: Iterable[str], organization: str | None = None) -> Col
     return or_(own, memberships)
 
 
+def is_object_of(person: Person) -> ColumnElement[bool]:
+    """The condition on identity objects: those of the person's ids, and invitations of an address."""
+    invited = and_(
+        OBJECTS.c.kind == Kind.INVITATION.value,
+        func.lower(_reported_email).in_(person.identifiers.addresses),
+    )
+    if person.organization is not None:
+        invited &= OBJECTS.c.organization_id == person.organization
+    return or_(of_subjects(person.subjects, person.organization), invited)
+
+
 def _values(
     connection: Connection, kind: str, rows: Iterable[Row], name: str, *, is_trusted: bool
 ) -> set[str]:

@@ -23,7 +23,7 @@ from app.privacy.people.person import (
     in_answers,
     is_contact,
     is_invited,
-    of_subjects,
+    is_object_of,
     targets_of,
 )
 from app.privacy.people.search_terms import TERMS
@@ -63,7 +63,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
             for table, condition in found_by_index
         },
         **{table.name: partial(reader.rows, chosen) for table, chosen in contacts.items()},
-        "identity_objects": partial(reader.rows, select(OBJECTS).where(of_subjects(subjects))),
+        "identity_objects": partial(reader.rows, select(OBJECTS).where(is_object_of(person))),
         **mail_rows(reader, sorted(person.identifiers.addresses)),
         "webhook_events": partial(reader.inbox_rows, person.identifiers),
         "idempotency_keys": partial(reader.answer_rows, who),

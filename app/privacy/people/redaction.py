@@ -22,7 +22,9 @@ from app.privacy.people.search_terms import rewrite_terms
 from app.search.models import EntityType
 from app.webhooks.deliveries.models import WebhookDelivery
 
-PERSONAL = frozenset({"directory", "email", "first_name", "idp_user_id", "last_name", "meta_data"})
+PERSONAL = frozenset((
+    "directory", "email", "first_name", "idp_invitation_id", "idp_user_id", "last_name", "meta_data",
+))  # fmt: skip
 MEMBERSHIP = frozenset({"idp_membership_id"})
 MAIL_FIELDS = frozenset({"recipient", "address", *MAIL_TEXTS})
 

@@ -64,7 +64,7 @@ from app.privacy.people.person import (
     in_answers,
     is_contact,
     is_invited,
-    of_subjects,
+    is_object_of,
 )
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.people.search_terms import rewrite_terms
@@ -214,7 +214,7 @@ def _clear_rows(work: Erasure) -> None:
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
         (DIRECTORY, DIRECTORY.c.id.in_(users)),
         (INVITATIONS, is_invited(person)),
-        (OBJECTS, of_subjects(subjects, person.organization)),
+        (OBJECTS, is_object_of(person)),
     ):
         work.run(table.name, delete(table).where(condition))
     tenants, names = {one for one, _ in person.users}, {*map(str, users), *person.identifiers.ids}
