@@ -10,6 +10,7 @@ from app.core.db import retries, tenancy
 from app.core.db.batches import BATCH, delete_in_batches
 from app.core.jobs.queues import Queue, job, logged_errors
 from app.credits import service
+from app.credits.statements import LIST_DUE
 
 
 @job(queue=Queue.MAINTENANCE, every=60)
@@ -21,7 +22,7 @@ def refresh_credits() -> None:
     failed: set[tuple[UUID, str]] = set()
     while True:
         with tenancy.platform_transaction():
-            due = set(service.find_due(BATCH + len(failed))) - failed
+            due = set(LIST_DUE.all(limit=BATCH + len(failed))) - failed
         for tenant_id, feature in due:
             failed.add((tenant_id, feature))
             with logged_errors("credits_not_refreshed", tenant_id=str(tenant_id)):

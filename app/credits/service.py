@@ -97,7 +97,7 @@ def revoke(
     Returns the lot with ``revoked``, and ``spent``: what had been used of it. Raises NotFound.
     """
     known = get_lot(lot_id)
-    statements.REFRESH_ONE.execute(tenant_id=known.tenant_id, feature=known.feature)
+    statements.REFRESH.execute(tenant_id=known.tenant_id, feature=known.feature)
     before = get_lot(lot_id)
     queries.check_precondition(before)
     revoked = before.remaining if amount is None else min(amount, before.remaining)
@@ -154,7 +154,7 @@ def list_past_balances(
     return [
         {
             "feature": name,
-            "balance": int(lots[name][0].balance) if name in lots else 0,
+            "balance": lots[name][0].balance if name in lots else 0,
             "held": None,
             "lots": lots.get(name, []),
             "next_grant_at": None,
@@ -183,14 +183,9 @@ def announce_low(tenant_id: UUID, features: Collection[str], *, actor: Actor) ->
         limit_events.announce_crossed(row, [row.percent], tenant_id=tenant_id, actor=actor)
 
 
-def find_due(limit: int) -> list[Any]:
-    """The balances, by tenant and feature, in which something expires or is granted now."""
-    return statements.LIST_DUE.all(limit=limit)
-
-
 def refresh(tenant_id: UUID, feature: str, *, actor: Actor) -> None:
     """Bring a balance up to date, and record the thresholds that it has fallen to."""
-    statements.REFRESH_ONE.execute(tenant_id=tenant_id, feature=feature)
+    statements.REFRESH.execute(tenant_id=tenant_id, feature=feature)
     announce_low(tenant_id, [feature], actor=actor)
 
 
@@ -207,5 +202,4 @@ def announce_expired(limit: int, *, actor: Actor) -> int:
 def _lots(tenant_id: UUID, *, feature: str | None, at: datetime | None) -> dict[str, list[Any]]:
     """The lots that can be used, or could at a time, by feature."""
     found = statements.LIST_LOTS.all(tenant_id=tenant_id, feature=feature, at=at, shown=LOTS_SHOWN)
-    rows = [row._replace(remaining=row.rest) for row in found]
-    return {name: list(lots) for name, lots in groupby(rows, lambda row: row.feature)}
+    return {name: list(lots) for name, lots in groupby(found, lambda row: row.feature)}

@@ -29,23 +29,10 @@ CROSS = Statement(
 )
 FIND_LOT = Statement("credit_lots.find", select(CreditLot).where(CreditLot.id == bindparam("id")))
 
-# The lots as they were, in the order in which they are used. An entry has what its lot had after it.
 LIST_LOTS = Statement(
     "credit_lots.list_at",
-    "SELECT * FROM (SELECT l.*, e.remaining AS rest, sum(e.remaining) OVER each AS balance,"
-    " row_number() OVER (each ORDER BY l.priority, coalesce(l.expires_at, 'infinity'),"
-    " l.created_at, l.id) AS place"
-    " FROM credit_lots l CROSS JOIN LATERAL (SELECT e.remaining FROM credit_entries e"
-    " WHERE e.tenant_id = l.tenant_id AND e.lot_id = l.id"
-    " AND e.at <= coalesce(CAST(:at AS timestamptz), statement_timestamp())"
-    " ORDER BY e.at DESC, e.number DESC LIMIT 1) e"
-    " WHERE l.tenant_id = CAST(:tenant_id AS uuid)"
-    " AND l.feature = coalesce(CAST(:feature AS text), l.feature)"
-    " AND l.starts_at <= coalesce(CAST(:at AS timestamptz), statement_timestamp())"
-    " AND coalesce(l.expires_at, 'infinity')"
-    " > coalesce(CAST(:at AS timestamptz), statement_timestamp()) AND e.remaining > 0"
-    " WINDOW each AS (PARTITION BY l.feature)) lots WHERE place <= :shown"
-    ' ORDER BY feature COLLATE "C", place',
+    "SELECT * FROM credit_lots_at(CAST(:tenant_id AS uuid), CAST(:feature AS text),"
+    " CAST(:at AS timestamptz), :shown)",
     prepare=False,
 )
 LIST_BALANCES = Statement(
@@ -64,10 +51,6 @@ LIST_DUE = Statement(
     "credit_balances.list_due",
     "SELECT tenant_id, feature FROM credit_balances WHERE due_at <= now()"
     " ORDER BY due_at LIMIT :limit",
-)
-REFRESH_ONE = Statement(
-    "credits.refresh_one",
-    "SELECT * FROM refresh_credits(CAST(:tenant_id AS uuid), :feature)",
 )
 TAKE_EXPIRED = Statement(
     "credit_lots.take_expired",

@@ -6,7 +6,7 @@
 -- All work with a balance first locks it here, before any counter.
 --
 -- Returns what tenant_credits does.
--- Called by: app/credits/statements.py, consume_usage, grant_lot, hold_usage, lock_hold, refresh_tenant_credits
+-- Called by: consume_usage, grant_lot, hold_usage, lock_hold, refresh_tenant_credits
 CREATE OR REPLACE FUNCTION refresh_credits(
     wanted_tenant_id uuid, wanted_feature text,
     OUT most bigint, OUT free bigint, OUT starts timestamptz, OUT ends timestamptz

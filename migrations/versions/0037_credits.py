@@ -139,7 +139,7 @@ def upgrade():
     install(revision, "sweep_holds", "count_usage", "lock_usage")
     install(revision, "tenant_limits", "tenant_credits", "post_credits", "grant_credits")
     install(revision, "burn_credits", "settle_credits", "refresh_credits", "cross_credits")
-    install(revision, "refresh_tenant_credits", "grant_lot")
+    install(revision, "refresh_tenant_credits", "grant_lot", "credit_lots_at")
     install(revision, "tenant_usage", "consume_usage")
     install(revision, "hold_usage", "extend_hold", "lock_hold", "counted_part", "settle_hold")
 
@@ -153,6 +153,7 @@ def downgrade():
         "hold_usage(uuid, text, uuid, text, bigint, integer, uuid, text)",
         "count_usage(uuid, text, timestamptz, bigint, bigint, bigint, smallint, bigint, smallint[])",
         "sweep_holds(uuid, text, timestamptz)",
+        "credit_lots_at(uuid, text, timestamptz, integer)",
         "grant_lot(uuid, text, bigint, text, bigint, timestamptz, timestamptz, text)",
         "refresh_tenant_credits(uuid, text)",
         "cross_credits(uuid, text)",

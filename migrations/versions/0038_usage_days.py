@@ -49,12 +49,13 @@ def upgrade():
         " FROM usage_counters WHERE used > 0 AND (period_end IS NULL OR period_end > now())"
         " AND period_start < date_trunc('day', now(), 'UTC')"
     )
-    install(revision, "usage_by_day", "forecast_usage", "take_forecasts")
+    install(revision, "usage_by_day", "store_usage_days", "forecast_usage", "take_forecasts")
 
 
 def downgrade():
     op.execute("DROP FUNCTION take_forecasts(uuid[], text[], timestamptz[])")
     op.execute("DROP FUNCTION forecast_usage(uuid, text)")
+    op.execute("DROP FUNCTION store_usage_days(timestamptz, uuid, text, timestamptz, int)")
     op.execute("DROP FUNCTION usage_by_day(uuid, text, int)")
     op.drop_column("usage_counters", "forecast_at")
     op.drop_table("usage_days")
