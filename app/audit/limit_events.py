@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from prometheus_client import Counter
@@ -20,46 +20,33 @@ CROSSED = Counter(
 )
 
 
-def announce(
-    percent: int,
-    *,
-    tenant_id: UUID,
-    feature: str,
-    used: int,
-    limit: int,
-    policy: str,
-    resets_at: datetime | None,
-    actor: Actor,
-    into: Writes | None = None,
+class LimitState(NamedTuple):
+    """The state of a limit, as the database functions return it; ``ends`` is None: never."""
+
+    feature: str
+    used: int
+    most: int
+    policy: str
+    ends: datetime | None
+
+
+def announce_crossed(
+    row: Any, percents: Iterable[int], *, tenant_id: UUID, actor: Actor, into: Writes | None = None
 ) -> None:
-    """Record that ``percent`` of a limit are used: ``limit.warning``, or ``limit.reached`` at 100.
+    """Record for each of ``percents`` that so much of a limit is used.
 
-    ``resets_at`` is None if the count never starts again at zero.
+    The event is ``limit.warning``, or ``limit.reached`` at 100. ``row`` has the limit's state.
     """
-    event = "limit.reached" if percent >= 100 else "limit.warning"
-    state = {
-        "used": used,
-        "limit": limit,
-        "percent": percent,
-        "policy": policy,
-        "resets_at": resets_at,
-    }
-    _add(event, feature, state, tenant_id=tenant_id, actor=actor, into=into)
-
-
-def announce_crossed(row: Any, percents: Iterable[int], *, tenant_id: UUID, actor: Actor) -> None:
-    """Record that ``percents`` of a limit are used; ``row`` has its state."""
     for percent in sorted(percents):
-        announce(
-            percent,
-            tenant_id=tenant_id,
-            feature=row.feature,
-            used=row.used,
-            limit=row.most,
-            policy=row.policy,
-            resets_at=row.ends,
-            actor=actor,
-        )
+        event = "limit.reached" if percent >= 100 else "limit.warning"
+        state = {
+            "used": row.used,
+            "limit": row.most,
+            "percent": percent,
+            "policy": row.policy,
+            "resets_at": row.ends,
+        }
+        _add(event, row.feature, state, tenant_id=tenant_id, actor=actor, into=into)
 
 
 def announce_overrun(row: Any, *, actor: Actor) -> None:

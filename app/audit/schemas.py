@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from app.audit.outbox import TARGET_TYPE_OF, TARGET_TYPES
-from app.core.db.pages import ListOrder
 from app.core.db.tenancy import PLATFORM_TENANT_ID
-from app.core.http.pagination import ONE_TENANT, PageQuerySchema
-from app.core.validation.fields import AwareDateTime, Choice, Int, JsonObject, Literal, Str, Uuid
+from app.core.http.pagination import NEWEST_FIRST, ONE_TENANT, PageQuerySchema
+from app.core.validation.fields import AwareDateTime, Int, JsonObject, Literal, Str, Uuid
 from app.core.validation.schemas import AnswerSchema, Schema
 
 DEFAULT_LINES, MAX_LINES = 1_000, 10_000
@@ -92,8 +91,4 @@ class HistoryEntrySchema(AuditEventSchema):
 class HistoryQuerySchema(PageQuerySchema):
     """The query of a history, which is newest first unless ``order`` says otherwise."""
 
-    order = Choice(
-        ListOrder,
-        load_default=ListOrder.NEWEST_FIRST,
-        description="`-created_at`: newest first; `created_at`: oldest first.",
-    )
+    order = NEWEST_FIRST

@@ -147,15 +147,5 @@ def _announce(limit: Limit, used: int, tenant_id: UUID, *, actor: Actor, into: W
     if not crossed:
         return
     SET_ANNOUNCED.execute(tenant_id=tenant_id, announced=crossed[-1], limit=limit["most"])
-    for percent in crossed:
-        limit_events.announce(
-            percent,
-            tenant_id=tenant_id,
-            feature=SEATS,
-            used=used,
-            limit=limit["most"],
-            policy=limit["policy"],
-            resets_at=None,
-            actor=actor,
-            into=into,
-        )
+    state = limit_events.LimitState(SEATS, used, limit["most"], limit["policy"], None)
+    limit_events.announce_crossed(state, crossed, tenant_id=tenant_id, actor=actor, into=into)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from app.auth.tenant_choice import TenantChoiceSchema
-from app.core.db.pages import ListOrder
-from app.core.http.pagination import PageQuerySchema
+from app.core.http.pagination import NEWEST_FIRST, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, Int, Str, Uuid
 from app.core.validation.schemas import AnswerSchema, Schema
 from app.usage.models import HoldKind, HoldState
@@ -128,8 +127,4 @@ class UsageHoldQuerySchema(PageQuerySchema, TenantChoiceSchema):
 
     feature = Str(description="Only of this limit.")
     state = Choice(HoldState, description="Only in this state.")
-    order = Choice(
-        ListOrder,
-        load_default=ListOrder.NEWEST_FIRST,
-        description="`-created_at`: newest first; `created_at`: oldest first.",
-    )
+    order = NEWEST_FIRST

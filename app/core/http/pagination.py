@@ -10,6 +10,12 @@ from app.core.validation.fields import AwareDateTime, Choice, Int, Str
 from app.core.validation.schemas import Schema
 
 ONE_TENANT = {"description": "Only one tenant's, for platform credentials."}
+NEWEST_FIRST = Choice(
+    ListOrder,
+    load_default=ListOrder.NEWEST_FIRST,
+    description="`-created_at`: newest first; `created_at`: oldest first.",
+)
+"""The ``order`` of a list that is newest first by default."""
 PAGING = {field.name for field in fields(Paging)} - {"as_json"}
 
 
