@@ -10,6 +10,7 @@ from app.core.validation.messages import refused
 from app.memberships.seats import SEATS
 from app.plans.flag_types import FlagType, LimitKind, Policy, Rollover
 
+NOT_OF_SEATS = ("kind", "burns")
 ONLY_CREDITS = ("rollover", "rollover_cap", "warn_below")
 
 
@@ -47,8 +48,9 @@ def _rules(
     if is_capped != ("rollover_cap" in metering):
         yield "rollover_cap", "the rollover `cap` has a cap, and no other rollover has one"
     if key == SEATS:
-        for name in {"kind", "burns"} & metering.keys():
-            yield name, "seats are counted from the memberships"
+        for name in NOT_OF_SEATS:
+            if name in metering:
+                yield name, "seats are counted from the memberships"
     elif "kind" not in metering:
         for name in ONLY_CREDITS:
             if name in metering:

@@ -136,8 +136,11 @@ def renew_lease(body: dict[str, Json], lease_id: str) -> Any:
 
 
 def _answer(hold: Any) -> Any:
-    """The hold, or that it was exceeded: no error is raised then, because the rest is counted."""
-    if not holds.is_exceeded(hold):
+    """The hold; 409 if more was used than it had and than fitted, before it expired.
+
+    No error is raised then, because what fitted is counted.
+    """
+    if hold.over_by == 0 or hold.is_late:
         return hold
     error = HoldExceeded(hold)
     return Response(json_text.dumps(error.body()), error.status, content_type="application/json")

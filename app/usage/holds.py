@@ -131,11 +131,6 @@ def sweep(limit: int) -> int:
     return SWEEP.execute(count=limit)
 
 
-def is_exceeded(hold: Any) -> bool:
-    """Whether more was used than the hold had and than fitted, before it expired."""
-    return hold.over_by > 0 and not hold.is_late
-
-
 def _settle(
     hold_id: str,
     kind: HoldKind,

@@ -65,8 +65,8 @@ class UsageHold(Model):
     It belongs to the counter of the period in which it was made. ``amount`` is what was held; of a
     lease, what is left of it. ``counted`` was counted in the end, and ``over_by`` did not fit.
     ``remaining`` was free of the limit after the last change; None: unlimited. ``digest`` is of the
-    feature and the idempotency key. The hold has taken ``rate`` credits for each unit. There is no foreign key, because each check would write to the
-    row that it refers to.
+    feature and the idempotency key. The hold has taken ``rate`` credits for each unit. There is no
+    foreign key, because each check would write to the row that it refers to.
     """
 
     __tablename__ = "usage_holds"

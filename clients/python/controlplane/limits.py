@@ -82,12 +82,12 @@ class Limits:
         atexit.unregister(self.close)
         self._closed.set()
         self._thread.join()
-        for lease in [*self._leases.values()]:
-            self._renew(lease)
         self._http.close()
 
     def _run(self) -> None:
-        while not self._closed.wait(self._ttl / TURNS):
+        is_last = False
+        while not is_last:
+            is_last = self._closed.wait(self._ttl / TURNS)
             for lease in [*self._leases.values()]:
                 self._renew(lease)
 
@@ -104,9 +104,8 @@ class Limits:
         with lease.renewing:
             recent, lease.used_before = lease.used - lease.used_before, lease.used
             self._exchange(lease, 0 if self._closed.is_set() else 2 * recent)
-            with lease.lock:
-                lost = [n for n, keys in lease.keys.items() if keys and n <= lease.owed]
-            n = lost[0] if lost else lease.owed
+            lost = (n for n, keys in [*lease.keys.items()] if keys and n <= lease.owed)
+            n = next(lost, lease.owed)
             if n and isinstance(self._count(lease, n), dict):
                 with lease.lock:
                     lease.owed -= n
