@@ -65,6 +65,7 @@ SAID_BY_VERB = (
     "recovered",
     "tested",
     "exported",
+    "opened",
     "revoked",
     "archived",
     "restored",

@@ -74,20 +74,20 @@ def create(body: dict[str, Any]) -> SimpleNamespace:
     return SimpleNamespace(**link._asdict(), state=SetupLinkState.UNOPENED, url=url)
 
 
-@blp.get("/<link_id>")
+@blp.get("/<setup_link_id>")
 @requires(Permission.TENANTS_READ)
 @blp.response(200, schemas.SetupLinkSchema, includes=INCLUDES)
-def get(link_id: str) -> object:
+def get(setup_link_id: str) -> object:
     """Get a setup link, without its URL."""
-    return service.get_link(link_id)
+    return service.get_link(setup_link_id)
 
 
-@blp.delete("/<link_id>")
+@blp.delete("/<setup_link_id>")
 @requires(Permission.TENANTS_WRITE)
 @blp.response(204)
-def revoke(link_id: str) -> None:
+def revoke(setup_link_id: str) -> None:
     """Revoke a setup link: its session ends at the next request. It stays in the list."""
-    service.revoke(link_id, actor=current_actor())
+    service.revoke(setup_link_id, actor=current_actor())
 
 
-add_history(blp, "/<link_id>", "setup_link", service.get_link)
+add_history(blp, "/<setup_link_id>", "setup_link", service.get_link)

@@ -9,9 +9,8 @@ from app import create_app
 from app.config import ConfigError
 from app.config_logo import MAX_LOGO, parse_logo
 from app.console.brand import DARK, LIGHT, contrast, palette, stylesheet
-from app.extensions import db
 from tests.console.conftest import Browser
-from tests.console.test_setup import HOME, create_link, open_link
+from tests.console.test_setup import HOME, application, create_link, open_link
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89"
 START = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
@@ -128,10 +127,8 @@ class TestPages:
         logo = tmp_path / "logo.svg"
         logo.write_text(DRAWING)
         look = {"SETUP_NAME": "Acme & Co", "SETUP_LOGO": str(logo), "SETUP_COLOR": "#ffee00"}
-        made = create_app({**environment, **look})
-        yield made
-        with made.app_context():
-            db.engine.dispose()
+        with application(environment, **look) as made:
+            yield made
 
     def test_have_the_name_logo_and_colour(self, branded, tenant):
         browser, _ = open_link(branded, create_link(tenant))

@@ -1,16 +1,19 @@
 """Setup links in a browser: who opens them, what they open, and when they end."""
 
 import re
+from contextlib import contextmanager
 from datetime import timedelta
 from urllib.parse import urlsplit
 
 import pytest
 
+from app import create_app
 from app.audit.models import AuditEvent
 from app.auth import guard
 from app.auth.setup_sessions import PATHS, SetupClaims
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.extensions import db
 from app.setup_links import service
 from app.setup_links.models import SetupLink, SetupScope
 from tests import database
@@ -19,7 +22,13 @@ from tests.console.conftest import Browser
 from tests.console.world import address_of, create_world, pages_of
 from tests.database import platform_transaction
 from tests.document import operations
-from tests.factories import create_limits, create_tenant, create_webhook_endpoint, limit_flag
+from tests.factories import (
+    create_limits,
+    create_sso_connection,
+    create_tenant,
+    create_webhook_endpoint,
+    limit_flag,
+)
 from tests.scim.directory import Directory
 from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
 
@@ -43,6 +52,15 @@ def open_link(app, token, browser=None):
     browser = browser or Browser(app)
     answer = browser.post(f"{HOME}/open", data={"token": token})
     return browser, answer
+
+
+@contextmanager
+def application(environment, **settings):
+    """An application of its own."""
+    made = create_app({**environment, **settings})
+    yield made
+    with made.app_context():
+        db.engine.dispose()
 
 
 @pytest.fixture
@@ -288,6 +306,50 @@ class TestEndpoint:
         assert page.text.count('aria-invalid="true"') == 2
 
 
+class TestDomain:
+    def test_shows_the_record_to_set_and_what_came_of_it(self, opened):
+        answer = opened.send(f"{HOME}/domains/new", name="Bücher.example")
+        page = answer.location
+        (domain,) = database.query("SELECT * FROM domains")
+
+        text = opened.get(page).text
+        assert (domain.name, domain.join) == ("xn--bcher-kva.example", "off")
+        assert domain.record_name in text
+        assert domain.record_value in text
+        assert "Bücher.example".lower() in text
+        assert opened.post(f"{page}/verify").location == page
+        assert "Underway" in opened.get(page).text
+        database.execute("UPDATE domains SET error = 'other_value', checked_at = now()")
+        assert "the record has another value" in opened.get(page).text
+        database.execute("UPDATE domains SET state = 'verified', error = NULL")
+        assert "The domain is verified" in opened.get(page).text
+
+    def test_shows_errors_beside_the_name(self, opened):
+        page = opened.send(f"{HOME}/domains/new", name="co.uk")
+
+        assert page.status_code == 422
+        assert "Anybody can register names below a public suffix" in page.text
+
+
+class TestSingleSignOn:
+    def test_leads_to_the_providers_pages_and_shows_connections(self, environment, tenant):
+        create_sso_connection(tenant.id, name="Acme's Okta", state="active")
+        portal = "https://portal.example.com/{org_id}?tenant={tenant_id}"
+        with application(environment, SSO_PORTAL_URL=portal) as app:
+            browser, _ = open_link(app, create_link(tenant, SetupScope.SSO))
+
+            text = browser.get(f"{HOME}/sso").text
+            overview = browser.get(HOME).text
+
+        expected = f"https://portal.example.com/{tenant.idp_org_id}?tenant={tenant.id}"
+        assert f'href="{expected}"' in text
+        assert "Acme&#39;s Okta" in text
+        assert "done" in overview
+
+    def test_without_an_address_says_who_does_it(self, opened):
+        assert "sets up single sign-on with you" in opened.get(f"{HOME}/sso").text
+
+
 class TestReach:
     """A session reaches the setup pages of its tenant, and nothing else."""
 
@@ -375,4 +437,6 @@ class TestReach:
     def test_an_unknown_page_shows_no_menu(self, opened):
         page = opened.get(f"{HOME}/nothing")
 
-        assert page.status_code == 303  # to the sign-in, as for anybody
+        assert page.status_code == 404
+        assert "<nav" not in page.text
+        assert f'<a href="{HOME}">Go to the home page</a>' in page.text

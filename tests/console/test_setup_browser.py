@@ -2,11 +2,9 @@
 
 import pytest
 
-from app import create_app
-from app.extensions import db
 from tests.conftest import serving
 from tests.console.test_browser import CHROMIUM, LOOKS, Visit, chromium  # noqa: F401 - a fixture
-from tests.console.test_setup import HOME, create_link
+from tests.console.test_setup import HOME, application, create_link
 from tests.factories import create_tenant
 from tests.scim.directory import Directory
 from tests.webhooks.deliveries.receiving import receiver, sender
@@ -23,10 +21,8 @@ def branded(environment, tmp_path):
     logo = tmp_path / "logo.svg"
     logo.write_text(LOGO)
     look = {"SETUP_NAME": "Acme Cloud", "SETUP_LOGO": str(logo), "SETUP_COLOR": "#ffe94d"}
-    made = create_app({**environment, **look})
-    yield made
-    with made.app_context():
-        db.engine.dispose()
+    with application(environment, **look) as made:
+        yield made
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def create_world(app: Flask, document: Document) -> World:
         "lease_id": factories.create_hold(tenant.id, kind="lease"),
         "import_id": factories.save(Import, created_by_user_id="cli:root"),
         "lot_id": factories.create_lot(tenant.id),
-        "link_id": factories.create_setup_link(tenant.id),
+        "setup_link_id": factories.create_setup_link(tenant.id),
         "invitation_id": factories.create_invitation(tenant.id),
     }
     _create_suppression()

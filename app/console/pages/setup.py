@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from flask import make_response, redirect, render_template, request, url_for
+from werkzeug.exceptions import NotFound
 
 from app.auth.guard import public
 from app.console import api
@@ -45,6 +46,20 @@ TASKS = (
         "It creates people here, changes them, and ends their access when they leave.",
     ),
     Task(
+        "setup_domains",
+        "domains:write",
+        "/v1/domains",
+        "Verify your domains",
+        "A record of the DNS shows that a domain is yours, so people with its addresses can join.",
+    ),
+    Task(
+        "setup_sso",
+        "sso:read",
+        "/v1/sso-connections",
+        "Set up single sign-on",
+        "Your people sign in with your own identity provider.",
+    ),
+    Task(
         "setup_endpoints",
         "events:write",
         "/v1/webhook-endpoints",
@@ -55,6 +70,7 @@ TASKS = (
 STATES = {
     "active": ("done", "good"),
     "waits": ("waits for its test", "warn"),
+    "failed": ("failed", "bad"),
     "none": ("not begun", ""),
 }
 
@@ -102,17 +118,24 @@ def setup() -> Shown:
     return render("setup", "Set up", tasks=list(zip(offered, states, strict=True)))
 
 
+@setup_page("/<path:rest>")
+def unknown_setup_page(rest: str) -> Shown:
+    raise NotFound
+
+
 def state_of(row: Json) -> str:
-    """How far a row of a task is: ``active``, ``waits`` for its test, or ``none``: switched off."""
-    if row.get("status") == "active" or row.get("is_active") or row.get("state") == "verified":
+    """How far a row of a task is, one of :data:`STATES`; ``none`` is switched off."""
+    state = row.get("status") or row.get("state")
+    if state in ("active", "verified") or row.get("is_active"):
         return "active"
-    waits = (row.get("status") == "testing", row.get("disabled_reason") == "untested")
-    return "waits" if any(waits) else "none"
+    if state in ("testing", "pending", "draft") or row.get("disabled_reason") == "untested":
+        return "waits"
+    return "failed" if state in ("failed", "lapsed") else "none"
 
 
 def _state(rows: list[Json]) -> str:
     states = {state_of(row) for row in rows}
-    return next((one for one in ("active", "waits") if one in states), "none")
+    return next((one for one in STATES if one in states), "none")
 
 
 def _open_page(token: str, problem: str = "") -> str:

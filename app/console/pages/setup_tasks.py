@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
 from uuid import UUID
 
 from flask import redirect, request, url_for
 from werkzeug.wrappers import Response
 
+from app.config import current_config
 from app.console import api
-from app.console.access import Notice, set_notice
+from app.console.access import Notice, current_session, set_notice
 from app.console.blueprint import Shown, render
 from app.console.fields import Field
 from app.console.forms import Form
@@ -20,6 +22,8 @@ from app.core.http.routing import own_address
 DIRECTORY = Field(
     "provider", "Directory", "select", choices=list(scim.PROVIDERS.items()), is_required=True
 )
+DOMAIN = Field("name", "Domain", help="Such as example.com.", is_required=True)
+DOMAINS = "/v1/domains"
 POST = ("POST",)
 FORM = ("GET", "POST")
 
@@ -32,7 +36,7 @@ def setup_connections() -> Shown:
 
 @setup_page("/scim/new", FORM)
 def setup_new_connection() -> Shown:
-    form = Form("Connect your directory", (DIRECTORY,), submit="Continue")
+    form = Form("Connect your directory", (DIRECTORY,), submit="Continue", back=_overview())
     return form.send(
         "POST",
         scim.PATH,
@@ -71,6 +75,44 @@ def setup_connection_test(connection_id: UUID) -> Shown:
         if not tested["has_passed"]:
             return _connection_page(connection, steps=tested["steps"])
     return _activate(path, {"status": "active"}, _connection(connection_id))
+
+
+@setup_page("/domains")
+def setup_domains() -> Shown:
+    found = api.get_all(DOMAINS)
+    rows = [(one["display_name"], _domain(one["id"]), _state(one)) for one in found]
+    return _list("Verify your domains", rows, "setup_new_domain")
+
+
+@setup_page("/domains/new", FORM)
+def setup_new_domain() -> Shown:
+    form = Form("Verify a domain", (DOMAIN,), submit="Continue", back=_overview())
+    return form.send("POST", DOMAINS, to=lambda answer: _domain(answer.data["id"]))
+
+
+@setup_page("/domains/<uuid:domain_id>")
+def setup_domain(domain_id: UUID) -> Shown:
+    domain = api.get(f"{DOMAINS}/{domain_id}").data
+    return render("setup_domain", domain["display_name"], domain=domain, state=_state(domain))
+
+
+@setup_page("/domains/<uuid:domain_id>/verify", POST)
+def setup_domain_check(domain_id: UUID) -> Shown:
+    answer = api.call("POST", f"{DOMAINS}/{domain_id}/verify")
+    if answer.status != 409:
+        api.succeeded(answer)
+        return redirect(_domain(domain_id), 303)
+    return set_notice(redirect(_domain(domain_id), 303), Notice(answer.detail, is_bad=True))
+
+
+@setup_page("/sso")
+def setup_sso() -> Shown:
+    link, url = current_session().link, current_config().sso_portal_url
+    ids = {"{tenant_id}": str(link.tenant_id), "{org_id}": quote(link.idp_org_id, safe="")}
+    for name, value in ids.items():
+        url = url.replace(name, value)
+    connections = [(one, _state(one)) for one in api.get_all("/v1/sso-connections")]
+    return render("setup_sso", "Set up single sign-on", url=url, connections=connections)
 
 
 @setup_page("/webhook-endpoints")
@@ -158,8 +200,16 @@ def _state(row: dict[str, object]) -> tuple[str, str]:
     return STATES[state] if state != "none" else ("switched off", "bad")
 
 
+def _overview() -> str:
+    return url_for("console.setup")
+
+
 def _connection(connection_id: object) -> str:
     return url_for("console.setup_connection", connection_id=connection_id)
+
+
+def _domain(domain_id: object) -> str:
+    return url_for("console.setup_domain", domain_id=domain_id)
 
 
 def _endpoint(endpoint_id: object) -> str:
