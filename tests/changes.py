@@ -35,6 +35,7 @@ from tests.factories import (
     create_invitation,
     create_lot,
     create_preset,
+    create_setup_link,
     create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
@@ -137,6 +138,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         request_id="",
     )
     create_webhook_endpoint(tenant_id)
+    create_setup_link(tenant_id)
     create_sso_connection(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)

@@ -38,8 +38,8 @@ RESOURCES = {
     "key": "tenant",  # an unknown flag is not a 404, so only the tenant can be missing
 }  # fmt: skip
 """Path parameter -> resource, where the resource is not the parameter's name without ``_id``."""
-WITHOUT_VERSION = ("usage_holds_", "usage_leases_")
-"""How operations begin whose resources have no version: no ``If-Match``, no ``ETag`` of changes."""
+WITHOUT_VERSION = ("usage_holds_", "usage_leases_", "scim_connection_tests_")
+"""How operations begin that change no resource with a version: no ``If-Match``, no ``ETag`` of changes."""
 
 
 def complete(
