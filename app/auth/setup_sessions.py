@@ -7,8 +7,8 @@ so its end, its revocation and the tenant's suspension take effect at the next r
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from app.audit.models import AuditEvent
@@ -60,8 +60,8 @@ class SetupClaims(Claims):
     secret: str = ""
 
 
-def open_link(token: str) -> tuple[str, datetime] | None:
-    """Begin the only session of a link; returns the secret for its cookie, and the link's end.
+def open_link(token: str) -> str | None:
+    """Begin the only session of a link; returns the secret for its cookie.
 
     None if the link is unknown, has ended or was opened before, or its tenant is suspended.
     """
@@ -74,7 +74,7 @@ def open_link(token: str) -> tuple[str, datetime] | None:
     secret = secrets.token_urlsafe(32)
     values = {"opened_at": utcnow(), "session_digest": digest_of(secret)}
     _change(link, "setup_link.opened", values, _actor(link))
-    return secret, link.expires_at
+    return secret
 
 
 def find(secret: str) -> Any | None:
@@ -86,6 +86,13 @@ def find(secret: str) -> Any | None:
     row = queries.lock_row(SetupLink, link.id)
     _change(row, "setup_link.revoked", {"revoked_at": utcnow()}, SYSTEM_JOB)
     return None
+
+
+def secret_of(token: str, known: Iterable[str]) -> str | None:
+    """Which of the ``known`` secrets is that of the session of the link with this token."""
+    digest = digest_of(token)
+    links = ((secret, find(secret)) for secret in known)
+    return next((secret for secret, link in links if link and link.digest == digest), None)
 
 
 def principal_of(link: Any) -> Principal:

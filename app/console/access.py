@@ -20,12 +20,10 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from app.auth import sessions, setup_sessions
 from app.auth.guard import public
-from app.auth.keys import digest_of
 from app.auth.principals import NoMembership, Principal, user_principal
 from app.auth.setup_sessions import SetupClaims
 from app.auth.tokens import Claims
 from app.config import current_config
-from app.core.clock import utcnow
 from app.core.db import retries
 from app.core.db.replicas import reading
 from app.core.errors import AppError
@@ -43,6 +41,8 @@ OWN_PAGE = re.compile(
 MOST_OF_NOTICE = 2_900  # characters; browsers drop a cookie of more than 4,096 bytes
 CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
+SETUP_SECONDS = 168 * 3_600  # for which the browser stores secrets; each link has its own end
+MOST_SETUPS = 5  # links that a browser can go on with
 SETUP_ENDED = "This setup has ended. Ask for a new link."
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"
@@ -126,7 +126,9 @@ def admit() -> AnyResponse | None:
     if access is public:
         return None
     is_setup = isinstance(access, SignedIn) and access.is_setup
-    secret = request.cookies.get(setup_cookie_name() if is_setup else cookie_name(), "")
+    secret = request.cookies.get(cookie_name(), "")
+    if is_setup:
+        secret = next(iter(_setup_secrets()), "")
     find = _find_setup if is_setup else _find_session
     entry = "console.confirm_setup_link" if is_setup else "console.sign_in"
     current, limits = current_request(), rate_limits()
@@ -189,22 +191,31 @@ def end_session(response: AnyResponse) -> AnyResponse:
 
 
 def begin_setup(response: AnyResponse, token: str) -> AnyResponse | None:
-    """Open a setup link in this browser, which may have opened it before; None if it cannot be."""
-    if is_set_up_here(token):
-        return response
-    opened = retries.run(lambda: setup_sessions.open_link(token))
-    if opened is None:
-        return None
-    secret, until = opened
-    _set_cookie(response, setup_cookie_name(), secret, int((until - utcnow()).total_seconds()))
+    """Let this browser use a setup link that it opens now, or has opened before; None otherwise."""
+    resumed = resume_setup(response, token)
+    if resumed is None and (secret := retries.run(lambda: setup_sessions.open_link(token))):
+        return _use_setup(response, secret)
+    return resumed
+
+
+def resume_setup(response: AnyResponse, token: str) -> AnyResponse | None:
+    """Let this browser go on with the link of this token; None if it has not opened it."""
+    known = _setup_secrets()
+    secret = retries.run(lambda: setup_sessions.secret_of(token, known))
+    return None if secret is None else _use_setup(response, secret)
+
+
+def _use_setup(response: AnyResponse, secret: str) -> AnyResponse:
+    """Store the secret before those of the other links that this browser has opened."""
+    known = [secret, *(each for each in _setup_secrets() if each != secret)]
+    _set_cookie(response, setup_cookie_name(), ".".join(known[:MOST_SETUPS]), SETUP_SECONDS)
     return response
 
 
-def is_set_up_here(token: str) -> bool:
-    """Whether this browser has the session of the link with this token."""
-    secret = request.cookies.get(setup_cookie_name(), "")
-    link = retries.run(lambda: setup_sessions.find(secret)) if secret else None
-    return link is not None and hmac.compare_digest(link.digest, digest_of(token))
+def _setup_secrets() -> list[str]:
+    """The secrets of the links that this browser has opened; the first is that of the pages."""
+    stored = request.cookies.get(setup_cookie_name(), "")
+    return [secret for secret in stored.split(".")[:MOST_SETUPS] if secret]
 
 
 def remember_state(response: AnyResponse, state: str) -> AnyResponse:

@@ -14,7 +14,7 @@ from app.console.access import (
     begin_setup,
     check_origin,
     csrf_token,
-    is_set_up_here,
+    resume_setup,
     setting_up,
 )
 from app.console.blueprint import Shown, console, render
@@ -87,9 +87,7 @@ def setup_page(
 def confirm_setup_link() -> Shown:
     """Ask before a link is opened, because browsers and mail programs open links by themselves."""
     token = request.args.get("token", "")
-    if token and is_set_up_here(token):
-        return redirect(url_for("console.setup"), 303)
-    return _open_page(token)
+    return resume_setup(redirect(url_for("console.setup"), 303), token) or _open_page(token)
 
 
 @console.post("/setup/open")
