@@ -9,6 +9,7 @@ from app.auth.permissions import Permission
 from app.core.clock import utcnow
 from app.setup_links.models import SetupLink, SetupScope
 from app.setup_links.service import MAX_LINKS
+from app.users.models import User
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
 from tests.factories import create_api_key, create_member, create_tenant, platform_token
@@ -49,7 +50,7 @@ class TestCreate:
         stored = repr([*rows(SetupLink), *rows(AuditEvent)])
         assert secret not in stored
         assert row(SetupLink).digest not in repr(rows(AuditEvent))
-        assert row(AuditEvent).action == "setup_link.created"
+        assert row(AuditEvent, action="setup_link.created").actor == str(row(User).id)
 
     @pytest.mark.parametrize("hours", [1, 72, 168])
     def test_ends_after_its_hours(self, api, owner, hours):

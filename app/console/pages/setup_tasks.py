@@ -22,6 +22,7 @@ from app.core.http.routing import own_address
 DIRECTORY = Field(
     "provider", "Directory", "select", choices=list(scim.PROVIDERS.items()), is_required=True
 )
+NAMES = {**scim.PROVIDERS, "generic": "Your directory"}
 DOMAIN = Field("name", "Domain", help="Such as example.com.", is_required=True)
 DOMAINS = "/v1/domains"
 POST = ("POST",)
@@ -42,7 +43,7 @@ def setup_new_connection() -> Shown:
         scim.PATH,
         body=lambda values: {
             **values,
-            "name": scim.PROVIDERS.get(values["provider"], ""),
+            "name": NAMES.get(values["provider"], ""),
             "status": "testing",
         },
         show=_connection_page,
@@ -165,7 +166,7 @@ def _connection_page(answer: api.Answer, **values: object) -> Shown:
     connection, token = answer.data, answer.data.get("token") or ""
     return render(
         "setup_connection",
-        scim.PROVIDERS[connection["provider"]],
+        NAMES[connection["provider"]],
         connection=connection,
         state=_state(connection),
         base_url=f"{own_address(request)}/scim/v2",
