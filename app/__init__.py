@@ -52,6 +52,7 @@ DOMAINS = (
     "audit",
     "search",
     "privacy",
+    "domains",
     "identity_sync",
     "access",
     "events",

@@ -11,6 +11,7 @@ from flask import current_app
 
 from app.config_logo import parse_logo
 from app.config_values import (
+    Address,
     checked_rate,
     number_between,
     parse_algorithms,
@@ -27,6 +28,7 @@ from app.config_values import (
     parse_postgres_url,
     parse_postgres_urls,
     parse_redis_url,
+    parse_resolvers,
     parse_sentry_dsn,
     parse_smtp_url,
     parse_text,
@@ -251,6 +253,12 @@ class Config:
     )
     mail_from: str = _setting(
         parse_mail_address, "", "sender of mails, such as `Acme <no-reply@example.com>`"
+    )
+    dns_resolvers: tuple[Address, ...] = _setting(
+        parse_resolvers,
+        (),
+        "white-space separated IP addresses of DNS resolvers, such as `10.0.0.2 [::1]:5353`, for the"
+        " verification of domains; those of the system if unset",
     )
     tenant_grace_days: int = _setting(
         number_between(0, 3650), 30, "days between the request to delete a tenant and its deletion"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable
 from email.utils import formataddr, parseaddr
+from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -41,6 +43,17 @@ class Rate(NamedTuple):
 
     amount: int
     seconds: int  # length of the window
+
+
+class Address(NamedTuple):
+    """An IP address and a port, as a socket takes them."""
+
+    host: str
+    port: int
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
 
 def parse_rate(text: str) -> Rate:
@@ -104,6 +117,20 @@ def number_between(low: float, high: float, kind: type[float] = int) -> Callable
 
 def parse_words(value: str) -> tuple[str, ...]:
     return tuple(value.replace(",", " ").split())
+
+
+def parse_resolvers(value: str) -> tuple[Address, ...]:
+    """The addresses of ``10.0.0.2 [::1]:5353``; the port is 53 where there is none."""
+    found = []
+    for word in parse_words(value):
+        try:
+            is_bare = ":" not in word or (word.count(":") > 1 and "[" not in word)
+            url = urlsplit(f"//[{word}]" if is_bare and ":" in word else f"//{word}")
+            host = str(ip_address(url.hostname or ""))
+            found.append(Address(host, 53 if url.port is None else url.port))
+        except ValueError:
+            raise ValueError(f"must be IP addresses, {word!r} is none") from None
+    return tuple(found)
 
 
 def parse_pairs(value: str) -> dict[str, str]:

@@ -18,21 +18,30 @@ from app.api_keys import service as api_keys
 from app.auth.permissions import Permission, Role
 from app.billing.models import BillingCustomer
 from app.connections import service as scim
-from app.core.actors import SYSTEM_CLI, Actor
+from app.core.actors import SYSTEM_CLI, SYSTEM_IDP, Actor
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
+from app.domains import joining
+from app.domains import service as domains
+from app.domains.joining import Newcomer
+from app.domains.models import Join
 from app.emails.models import Suppression
+from app.identity_sync.models import IdentityObject
 from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.invitations import service as invitations
 from app.plans.models import PlanPrice
+from app.tenants.models import Tenant
 from app.users import service as users
+from app.users.models import User
 from app.webhooks.deliveries.models import WebhookDelivery
-from tests.database import execute, platform_transaction, row
+from tests.database import execute, platform_transaction, query, row
 from tests.document import Operation, find_row, operations
 from tests.factories import (
+    create_domain,
     create_hold,
     create_invitation,
+    create_join_request,
     create_lot,
     create_preset,
     create_setup_link,
@@ -114,6 +123,10 @@ def make_world(app: Flask) -> dict[str, Any]:
         for name in ("first", "second"):
             scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
         invitations.create(tenant_id, email="grace@example.com", role=Role.MEMBER, actor=SYSTEM_CLI)
+        rule = {"name": "example.org", "join": Join.SUGGEST, "join_role": Role.MEMBER}
+        facts = {"include_subdomains": False, "enforce_sso": False}
+        domain = domains.create(tenant_id, {**rule, **facts}, actor=SYSTEM_CLI)
+        joining.admit_to(domain, Newcomer("suggested", "suggested@example.org"), actor=SYSTEM_IDP)
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
@@ -174,6 +187,27 @@ def archived_field(api: Any, world: dict[str, Any]) -> str:
     return field_id
 
 
+def swept_domain(world: dict[str, Any]) -> str:
+    """A verified domain that suggests somebody whom the identity provider knows."""
+    tenant = row(Tenant, id=UUID(world["tenant_id"]))
+    place = ["2026", "x"]
+    state = {"place": place, "exists": True, "attributes": {"email": ["old@example.net", place]}}
+    key = {"source": "workos", "kind": "user", "object_id": "known"}
+    if not query("SELECT FROM identity_objects WHERE object_id = 'known'"):
+        known = {"verified_domain": "net.example", "is_deleted": False}
+        save(IdentityObject, **key, **known, state={**state, "ended": None})
+    execute("UPDATE tenants SET is_active = true WHERE id = :id", id=tenant.id)
+    domain = create_domain(tenant, name="example.net", state="verified", join="suggest")
+    return str(domain.id)
+
+
+def request_of_member(world: dict[str, Any]) -> str:
+    """The request of somebody who has become a member since: no seat is needed."""
+    member = row(User, id=UUID(world["users"][0]["id"]))
+    tenant = row(Tenant, id=member.tenant_id)
+    return str(create_join_request(tenant, idp_user_id=member.idp_user_id, email=member.email).id)
+
+
 def failed_delivery(world: dict[str, Any]) -> str:
     endpoint = create_webhook_endpoint(UUID(world["tenant_id"]))
     return str(row(WebhookDelivery, endpoint_id=endpoint.id).id)
@@ -206,6 +240,20 @@ VALUES = {
     },
     "DELETE /v1/webhook-endpoints/{endpoint_id}": lambda api, world: {
         "row_id": str(create_webhook_endpoint(UUID(world["tenant_id"])).id)
+    },
+    "PATCH /v1/domains/{domain_id}": lambda api, world: {"json": {"enforce_sso": True}},
+    "DELETE /v1/domains/{domain_id}": lambda api, world: {
+        "row_id": str(create_domain(row(Tenant, id=UUID(world["tenant_id"]))).id)
+    },
+    "POST /v1/domains/{domain_id}/sweep": lambda api, world: {
+        "row_id": swept_domain(world),
+        "query": {"preview": "false", "after": ""},
+    },
+    "POST /v1/join-requests/{join_request_id}/accept": lambda api, world: {
+        "row_id": request_of_member(world)
+    },
+    "POST /v1/join-requests/{join_request_id}/decline": lambda api, world: {
+        "row_id": str(create_join_request(row(Tenant, id=UUID(world["tenant_id"]))).id)
     },
     "POST /v1/imports": lambda api, world: {
         "data": as_file(tenant_line("imported")),

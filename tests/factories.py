@@ -22,6 +22,7 @@ from app.core.actors import SYSTEM_CLI, SYSTEM_IDP
 from app.core.clock import utcnow
 from app.core.db.writes import insert_row
 from app.credits.models import CreditBalance, CreditLot
+from app.domains.models import Domain, JoinRequest
 from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
@@ -268,6 +269,32 @@ def create_override(
         "flag_value": flag_value,
     }
     return save(FeatureOverride, **defaults | values)
+
+
+def create_domain(tenant: Tenant, **values: Any) -> Domain:
+    """A domain that nobody looks at, and that lets nobody in."""
+    name = values.get("name", f"domain{next(_numbers)}.example.com")
+    record = {"record_name": f"_controlplane-challenge.{name}", "record_value": f"token of {name}"}
+    rule = {"join": "off", "join_role": "member", "include_subdomains": False, "enforce_sso": False}
+    actors = {"created_by_user_id": SYSTEM_CLI.id, "updated_by_user_id": SYSTEM_CLI.id}
+    defaults = {"tenant_id": tenant.id, "name": name, "display_name": name}
+    return save(Domain, **defaults | record | rule | actors | values)
+
+
+def create_join_request(tenant: Tenant, **values: Any) -> JoinRequest:
+    number = next(_numbers)
+    defaults = {
+        "tenant_id": tenant.id,
+        "domain": "example.com",
+        "idp_user_id": f"newcomer_{number}",
+        "email": f"newcomer{number}@example.com",
+        "first_name": "",
+        "last_name": "",
+        "state": "pending",
+        "created_by_user_id": "system:idp",
+        "updated_by_user_id": "system:idp",
+    }
+    return save(JoinRequest, **defaults | values)
 
 
 def create_hold(tenant_id: UUID, **values: Any) -> UsageHold:

@@ -43,6 +43,7 @@ LAYERS = (
     ("users", "subscriptions", "flags", "emails", "api_keys", "webhooks.endpoints"),
     ("credits",),
     ("usage",),
+    ("domains",),
     ("invitations", "connections", "sso_connections"),
     ("identity_sync",),
     ("scim", "setup_links"),

@@ -18,8 +18,10 @@ from tests.database import row
 from tests.document import IGNORE_UNKNOWN_QUERY, Operation, find_row, operations
 from tests.factories import (
     create_api_key,
+    create_domain,
     create_hold,
     create_invitation,
+    create_join_request,
     create_lot,
     create_member,
     create_setup_link,
@@ -240,6 +242,9 @@ class TestOtherTenants:
             for _ in range(2):  # one is revoked
                 create_invitation(UUID(tenant["tenant_id"]))
             create_setup_link(UUID(tenant["tenant_id"]))
+            for _ in range(2):
+                create_domain(row(Tenant, id=UUID(tenant["tenant_id"])))
+                create_join_request(row(Tenant, id=UUID(tenant["tenant_id"])))
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)

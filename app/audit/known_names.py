@@ -23,6 +23,7 @@ from app.auth.models import ApiKey
 from app.billing.models import BillingCustomer
 from app.connections.models import ScimConnection
 from app.custom_fields.models import CustomField
+from app.domains.models import Domain, JoinRequest
 from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
@@ -88,6 +89,8 @@ TARGET_NAME = func.coalesce(
                 for kind, model, name in (
                     ("billing_customer", BillingCustomer, BillingCustomer.customer_id),
                     ("custom_field", CustomField, CustomField.label),
+                    ("domain", Domain, Domain.name),
+                    ("join_request", JoinRequest, JoinRequest.email),
                     ("invitation", Invitation, Invitation.email),
                     ("override", FeatureOverride, FeatureOverride.flag_key),
                     ("plan_price", PlanPrice, _price_name),

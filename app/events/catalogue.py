@@ -16,6 +16,7 @@ from app.core.openapi.examples import example_of
 from app.core.validation.schemas import Schema
 from app.credits.schemas import CreditLotSchema, CreditRevocationSchema
 from app.custom_fields.schemas import CustomFieldSchema
+from app.domains.schemas import DomainSchema, JoinRequestSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 from app.flags.schemas import OverrideSchema
 from app.invitations.schemas import InvitationSchema, InvitationTokenSchema
@@ -42,8 +43,10 @@ SCHEMAS: dict[str, type[Schema]] = {
     "api_key": ApiKeySchema,
     "credits": CreditLotSchema,
     "custom_field": CustomFieldSchema,
+    "domain": DomainSchema,
     "email": EmailEventSchema,
     "invitation": InvitationSchema,
+    "join_request": JoinRequestSchema,
     "limit": LimitUseSchema,
     "membership": TenantMembershipSchema,
     "override": OverrideSchema,
@@ -75,6 +78,15 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "custom_field.reordered": ("A custom field has a new place.", {"sort_order": (2, 0)}),
     "custom_field.restored": ("A custom field was restored.", {"is_active": (False, True)}),
     "custom_field.updated": ("A custom field was changed.", {"label": ("Centre", "Cost centre")}),
+    "domain.failed": (
+        "No check has found the record of a domain for 72 hours.",
+        {"state": ("pending", "failed"), "error": (None, "no_record")},
+    ),
+    "domain.lapsed": (
+        "A verified domain has lost its record. Its members stay.",
+        {"state": ("verified", "lapsed"), "error": (None, "no_record")},
+    ),
+    "domain.verified": ("A domain was verified.", {"state": ("pending", "verified")}),
     "email.bounced": ("A message was refused permanently.", {}),
     "email.complained": ("A recipient reported a message as spam.", {}),
     "email.suppressed": ("No more e-mail may be sent to an address.", {}),
@@ -90,6 +102,15 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "invitation.revoked": (
         "An invitation was revoked.",
         {"revoked_at": (None, "2026-01-31T12:00:00Z")},
+    ),
+    "join_request.accepted": (
+        "A person became a member by a verified domain.",
+        {"state": ("pending", "accepted")},
+    ),
+    "join_request.created": ("A verified domain suggests a person as a member.", {}),
+    "join_request.declined": (
+        "A suggested person was declined.",
+        {"state": ("pending", "declined")},
     ),
     "limit.forecast": ("A limit ends soon at the pace of the last 7 days.", {}),
     "limit.overrun": ("More was used than a hold or lease had, and it did not fit.", {}),

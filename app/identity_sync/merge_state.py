@@ -121,6 +121,18 @@ def user_values(state: State) -> dict[str, Any] | None:
     }
 
 
+def verified_email(state: State) -> str | None:
+    """The address of an active person that the provider has verified; None without one.
+
+    That an earlier address was verified does not count.
+    """
+    email, verified = (state.attributes.get(name) for name in ("email", "email_verified"))
+    if email is None or verified is None or not verified[0] or verified[1] < email[1]:
+        return None
+    values = user_values(state)
+    return email[0] if values is not None and values["is_active"] else None
+
+
 def membership_values(
     memberships: Iterable[State], user: State, roles: Mapping[str, str]
 ) -> dict[str, Any] | None:

@@ -19,7 +19,8 @@ class IdentityObject(Model):
     ``state`` is :class:`app.identity_sync.merge_state.State` as JSON. ``organization_id`` and
     ``user_id`` are those of a membership, an invitation that was accepted, or an SSO connection. The row of a deleted object stays, so that a late event
     cannot create it again. ``is_waiting``: its organization or user is not known, or it is a
-    user of whom no membership is known.
+    user of whom no membership is known. ``verified_domain`` is the domain of an active user's
+    verified address, with its labels in reverse: ``com.example``.
     """
 
     __tablename__ = "identity_objects"
@@ -28,6 +29,12 @@ class IdentityObject(Model):
             None, "source", "organization_id", postgresql_where=text("organization_id IS NOT NULL")
         ),
         Index(None, "source", "user_id", postgresql_where=text("user_id IS NOT NULL")),
+        Index(
+            None,
+            "verified_domain",
+            "object_id",
+            postgresql_where=text("verified_domain IS NOT NULL"),
+        ),
         Index("ix_identity_objects_waiting", "updated_at", postgresql_where=text("is_waiting")),
         Index(
             "ix_identity_objects_waiting_since", "created_at", postgresql_where=text("is_waiting")
@@ -39,6 +46,7 @@ class IdentityObject(Model):
     object_id: Mapped[str] = mapped_column(Text, primary_key=True)
     organization_id: Mapped[str | None] = mapped_column(Text)
     user_id: Mapped[str | None] = mapped_column(Text)
+    verified_domain: Mapped[str | None] = mapped_column(Text(collation="C"))
     is_deleted: Mapped[bool]
     is_waiting: Mapped[bool] = mapped_column(default=False)
     state: Mapped[dict[str, Any]] = mapped_column(JSON)

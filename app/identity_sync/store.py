@@ -18,7 +18,8 @@ from app.core.clock import utcnow
 from app.core.db.bulk import as_arrays
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_arrays
-from app.identity_sync.merge_state import State
+from app.domains.domain_names import domain_of, with_reversed_labels
+from app.identity_sync.merge_state import State, verified_email
 from app.identity_sync.models import IdentityObject
 
 LOCK = Statement(
@@ -220,12 +221,15 @@ class Objects:
         pair = pair_of(state) if key.kind is Kind.MEMBERSHIP else None
         if key.kind in MIRRORED:
             pair = Pair(state.get("organization_id"), state.get("accepted_user_id"))
+        email = verified_email(state) if key.kind is Kind.USER else None
+        domain = email and domain_of(email)
         return {
             "source": self.source,
             "kind": key.kind.value,
             "object_id": key.object_id,
             "organization_id": pair.organization_id if pair else None,
             "user_id": pair.user_id if pair else None,
+            "verified_domain": with_reversed_labels(domain) if domain else None,
             "is_deleted": state.place is not None and not state.exists,
             "is_waiting": key in self._waiting,
             "state": asdict(state),

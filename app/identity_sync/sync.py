@@ -8,13 +8,15 @@ ends them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from sqlalchemy import bindparam, func, select
 
+from app.core.actors import SYSTEM_IDP
 from app.core.db import tenancy
 from app.core.db.statements import Statement
+from app.domains.joining import Newcomer, admit
 from app.identity_sync.apply import write
 from app.identity_sync.events import (
     ConnectionEvent,
@@ -26,6 +28,7 @@ from app.identity_sync.events import (
     UserEvent,
     storable,
 )
+from app.identity_sync.merge_state import verified_email
 from app.identity_sync.mirrors import write_mirrored
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Key, Kind, Objects, Pair, pair_of
@@ -96,6 +99,7 @@ def apply(
     )
     homeless = write_mirrored(objects, roles=roles, force=force)
     objects.save()
+    admit(_people(objects, _ids(events if force else changed, UserEvent)), actor=SYSTEM_IDP)
     if not homeless.isdisjoint(map(key_of, events)):
         return Outcome.WAITING_ORGANIZATION
     own_pairs = {_pair_of(event, objects) for event in events}
@@ -113,6 +117,15 @@ def apply_waiting(source: str, kind: str, object_id: str, *, roles: Mapping[str,
         write(objects, [pair], roles=roles)
     write_mirrored(objects, roles=roles)
     objects.save()
+
+
+def _people(objects: Objects, user_ids: Iterable[str]) -> Iterator[Newcomer]:
+    """Those of the users who have a verified address."""
+    for user_id in user_ids:
+        state = objects.now[Key(Kind.USER, user_id)]
+        if email := verified_email(state):
+            names = state.get("first_name", ""), state.get("last_name", "")
+            yield Newcomer(user_id, email, *names)
 
 
 def key_of(event: IdentityEvent) -> Key:

@@ -28,6 +28,7 @@ from app.scim.models import ScimEmail, ScimMember, ScimUser
 from app.scim.people import FIND, GET, PEOPLE, PersonRow
 from app.scim.person import Person, as_person, as_resource, version_of
 from app.scim.resources import UserResource
+from app.tenants.models import Tenant
 from app.users import service as users
 from app.users.emails import email_key
 from app.users.models import User
@@ -71,12 +72,16 @@ class UserStore:
         """
         person = as_person(resource)
         tenant_id, first_id = self._connection.tenant_id, person.external_id or person.user_name
-        found = FIND.first(
-            tenant_id=tenant_id,
-            first_id=first_id,
-            idp_user_ids=[first_id, person.user_name],
-            email_key=email_key(person.email),
-        )
+        named = {
+            "tenant_id": tenant_id,
+            "first_id": first_id,
+            "idp_user_ids": [first_id, person.user_name],
+            "email_key": email_key(person.email),
+        }
+        found = FIND.first(**named)
+        if found is None:
+            queries.lock_with(Tenant, tenant_id)  # until now, the person may have come otherwise
+            found = FIND.first(**named)
         membership = record = None
         if found is None:
             if len(first_id) > MAX_NAME:

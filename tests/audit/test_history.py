@@ -104,6 +104,8 @@ class TestHistory:
             "/v1/billing/plans": "plan_preset.created",
             "/v1/billing/flags/overrides": "override.created",
             "/v1/custom-fields": "custom_field.created",
+            "/v1/domains": "domain.created",
+            "/v1/join-requests": "join_request.created",
             "/v1/api-keys": "api_key.created",
             "/v1/scim-connections": "scim_connection.created",
             "/v1/sso-connections": "sso_connection.activated",

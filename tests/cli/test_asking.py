@@ -14,6 +14,7 @@ from tests.custom_fields.fields import create_field
 from tests.database import row
 from tests.factories import (
     create_api_key,
+    create_domain,
     create_hold,
     create_override,
     create_preset,
@@ -70,6 +71,7 @@ def rows(app):
         "billing customers delete": ("stripe", "cus_1"),
         "billing prices delete": uuid.uuid4(),
         "custom-fields delete": create_field(tenant, field_key="team").id,
+        "domains delete": create_domain(tenant).id,
         "emails lift": "ada@acme.example",
         "flags delete-override": create_override(tenant, preset, "beta", True).id,
         "plans delete": "growth",

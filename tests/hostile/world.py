@@ -152,6 +152,8 @@ def create_world(app: Flask, document: Document) -> World:
         "hold_id": factories.create_hold(tenant.id),
         "lease_id": factories.create_hold(tenant.id, kind="lease"),
         "import_id": factories.save(Import, created_by_user_id="cli:root"),
+        "domain_id": factories.create_domain(tenant),
+        "join_request_id": factories.create_join_request(tenant),
         "lot_id": factories.create_lot(tenant.id),
         "setup_link_id": factories.create_setup_link(tenant.id),
         "invitation_id": factories.create_invitation(tenant.id),

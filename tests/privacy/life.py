@@ -12,6 +12,8 @@ from app.webhooks.endpoints.models import WebhookEndpoint
 from tests.database import platform_transaction, rows
 from tests.factories import (
     create_api_key,
+    create_domain,
+    create_join_request,
     create_member,
     create_preset,
     create_subscription,
@@ -58,6 +60,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_deliveries(first, user_id)
     _by_later_changes(api, platform, user_id)
     _by_directory(app, first)
+    _by_domain(first)
     return user_id
 
 
@@ -227,6 +230,15 @@ def _by_directory(app: Any, tenant: Any) -> None:
     member = {"value": user["id"], "display": word("display")}
     directory.patch(f"/Groups/{group['id']}", {"op": "add", "path": "members", "value": [member]})
     directory.find(f'userName eq "{word("user-name")}"')
+
+
+def _by_domain(tenant: Any) -> None:
+    """A superadmin's domain, by which the person may join."""
+    made_by = f"platform:{SUBJECT}"
+    actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
+    create_domain(tenant, **actors)
+    names = {"first_name": word("first"), "last_name": word("last")}
+    create_join_request(tenant, idp_user_id=SUBJECT, email=mail("joined"), **names, **actors)
 
 
 def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg2
 import pytest
@@ -28,8 +28,10 @@ from tests.custom_fields.fields import build_index, create_field, create_users
 from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
+    create_domain,
     create_hold,
     create_invitation,
+    create_join_request,
     create_lot,
     create_member,
     create_membership,
@@ -115,6 +117,8 @@ def fill(app, api, sender, slug, preset):
     create_setup_link(tenant.id)
     create_invitation(tenant.id)
     create_sso_connection(tenant.id)
+    create_domain(tenant)
+    create_join_request(tenant, state="accepted", user_id=UUID(user["id"]))
     customer = {"provider": "stripe", "customer_id": slug, "is_manual": True}
     save(BillingCustomer, tenant_id=tenant.id, **customer)
     return tenant

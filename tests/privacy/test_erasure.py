@@ -4,9 +4,12 @@ import json
 from dataclasses import replace
 
 from app.audit.models import AuditEvent
+from app.core.actors import SYSTEM_IDP
+from app.domains.joining import Newcomer, admit_to
 from app.inbox.models import WebhookEvent
 from app.users.models import User
-from tests.factories import create_member, create_tenant, create_user
+from tests.database import platform_transaction
+from tests.factories import create_domain, create_member, create_tenant, create_user
 from tests.inbox.sending import all_rows, work_off
 from tests.privacy.life import AT, CANARY, SUBJECT, live, mail, word
 
@@ -23,6 +26,7 @@ IMPERSONAL = {
     "custom_field_indexes": "error state",
     "custom_fields": "entity_type field_key field_type idp_org_id label options",
     "deleted_organizations": "idp_org_id",
+    "domains": '"join" display_name error join_role name record_name record_value state',
     "email_events": "kind source",
     "email_messages": "source state",
     "event_feed": "cursor_key",
@@ -30,10 +34,11 @@ IMPERSONAL = {
     "events": "traceparent type",
     "feature_overrides": "flag_key flag_value reason",
     "idempotency_keys": "fingerprint headers scope",
-    "identity_objects": "kind organization_id source",
+    "identity_objects": "kind organization_id source verified_domain",
     "import_faults": "idp_org_id type",
     "imports": "counts error state",
     "invitations": "acts_as digest role source",
+    "join_requests": "domain state",
     "memberships": "idp_org_id role",
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",
@@ -139,6 +144,16 @@ class TestErase:
         sender.tell("user.created", **data)
 
         erase(app, mail("aside"))
+
+        assert CANARY not in dump().lower()
+
+    def test_erases_somebody_whom_a_domain_suggests(self, app, dump):
+        domain = create_domain(create_tenant(), name="example.com", join="suggest")
+        person = Newcomer(SUBJECT, mail("suggested"), word("first"), word("last"))
+        with platform_transaction():
+            admit_to(domain, person, actor=SYSTEM_IDP)
+
+        erase(app, mail("suggested"))
 
         assert CANARY not in dump().lower()
 

@@ -83,7 +83,7 @@ class TestCoverage:
         # Definitions, and what other than the person is described by its tenant.
         assert tables - set(of_person) == {
             "api_keys", "billing_customers", "credit_balances", "credit_entries", "credit_holds",
-            "credit_lots", "custom_fields", "custom_field_indexes",
+            "credit_lots", "custom_fields", "custom_field_indexes", "domains",
             "feature_overrides",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "sso_connections",

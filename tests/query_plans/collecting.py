@@ -141,6 +141,17 @@ SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', '{scim}', email, id::
     created_at + interval '7 days' FROM users;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
+INSERT INTO domains (tenant_id, id, created_at, updated_at, version, name, display_name, record_name,
+    record_value, state, "join", join_role, include_subdomains, enforce_sso, next_check_at,
+    created_by_user_id, updated_by_user_id)
+SELECT id, id, created_at, created_at, 1, slug || '.example.com', '', '', '', 'verified', 'auto',
+    'member', true, false, now() + random() * interval '1 week', 'x', 'x'
+FROM tenants;
+INSERT INTO join_requests (tenant_id, id, created_at, updated_at, version, domain, idp_user_id, email,
+    first_name, last_name, state, user_id, created_by_user_id, updated_by_user_id)
+SELECT tenant_id, id, created_at, created_at, 1, 'example.com', idp_user_id, email, '', '', 'accepted',
+    id, 'x', 'x'
+FROM users;
 INSERT INTO webhook_endpoints (tenant_id, id, created_at, updated_at, version, is_active, url, types,
     description, header_names, signing, created_by_user_id, updated_by_user_id)
 SELECT id, id, created_at, updated_at, 1, true, 'https://example.com', '{user.*}', '', '{}', 'v1',

@@ -78,6 +78,15 @@ def platform_trial() -> Iterator[None]:
 
 
 @contextmanager
+def in_platform_scope() -> Iterator[None]:
+    """Run the block in the platform's scope, and return to the present scope after it."""
+    scope = current_scope()
+    enter(PLATFORM)
+    yield
+    enter(scope)
+
+
+@contextmanager
 def trial() -> Iterator[None]:
     """Run the block in a savepoint of the current transaction, and undo its changes."""
     with suppress(_TrialIsOver), savepoint():

@@ -16,6 +16,7 @@ from app.auth.models import PlatformAdmin
 from app.auth.tenant_actors import is_of_tenant
 from app.core.db.queries import parse_id
 from app.core.errors import AppError, Conflict, NotFound
+from app.domains.models import JoinRequest
 from app.identity_sync.models import IdentityObject
 from app.identity_sync.store import Kind
 from app.invitations.models import Invitation
@@ -30,6 +31,7 @@ from app.users.models import User
 USERS, MEMBERSHIPS, AUDIT = User.__table__, Membership.__table__, AuditEvent.__table__
 OBJECTS, TENANTS = IdentityObject.__table__, Tenant.__table__
 INVITATIONS = Invitation.__table__
+REQUESTS = JoinRequest.__table__
 CONTACTS: dict[Table, tuple[str, ...]] = {
     TENANTS: ("primary_contact_email", "primary_contact_name", "primary_contact_phone"),
     Subscription.__table__: ("billing_email", "billing_contact_name", "billing_phone"),
@@ -101,6 +103,12 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     if tenant_id is not None:
         users = users.where(USERS.c.tenant_id == tenant_id)
     found = set(connection.scalars(users))
+    if not found:
+        is_named = or_(
+            REQUESTS.c.idp_user_id == named, func.lower(REQUESTS.c.email) == named.lower()
+        )
+        requests = select(REQUESTS.c.idp_user_id).where(is_named, _in_tenant(tenant_id, REQUESTS))
+        found = set(connection.scalars(requests.distinct()))
     if not found and tenant_id is None:
         is_named = or_(OBJECTS.c.object_id == named, _reported_email == named)
         objects = select(OBJECTS.c.object_id).where(OBJECTS.c.kind == Kind.USER.value, is_named)
@@ -125,7 +133,8 @@ def people_to_erase(connection: Connection, subject: str) -> list[Person]:
     everywhere = replace(everywhere, distrusted=distrusted)
     admin = select(PlatformAdmin.subject).where(PlatformAdmin.subject == subject)
     known = select(OBJECTS.c.object_id).where(of_subjects([subject]))
-    is_known = everywhere.users or any(map(connection.scalar, (admin, known)))
+    asked = select(REQUESTS.c.idp_user_id).where(is_request_of([subject]))
+    is_known = everywhere.users or any(map(connection.scalar, (admin, known, asked)))
     return [*own, everywhere] if is_known or not own else own
 
 
@@ -154,6 +163,8 @@ def get_person(
         )
     ).all()
     reported = {row.email for row in objects if row.kind == Kind.USER.value}
+    requests = select(REQUESTS.c.email).where(is_request_of(subjects, only_in))
+    reported |= set(connection.scalars(requests))
     addresses = {one.lower() for one in reported | values("user", users, "email") if one}
     ids = values("membership", memberships, "idp_membership_id")
     ids |= subjects | {row.object_id for row in objects}
@@ -209,6 +220,8 @@ def targets_of(connection: Connection, person: Person) -> dict[str, list[str]]:
     }
     invited = connection.scalars(select(INVITATIONS.c.id).where(is_invited(person)))
     targets["invitation"] = [str(row_id) for row_id in invited]
+    requests = select(REQUESTS.c.id).where(is_request_of(person.subjects, person.only_in))
+    targets["join_request"] = [str(row_id) for row_id in connection.scalars(requests)]
     for table in CONTACTS:
         ids = connection.scalars(select(table.c.id).where(is_contact(table, person)))
         targets[table.name.removesuffix("s")] = [str(row_id) for row_id in ids]
@@ -250,6 +263,11 @@ def is_object_of(person: Person) -> ColumnElement[bool]:
     return or_(of_subjects(person.subjects, person.organization), invited)
 
 
+def is_request_of(subjects: Iterable[str], only_in: UUID | None = None) -> ColumnElement[bool]:
+    """The condition on join requests that they are the person's; with ``only_in`` in this tenant."""
+    return and_(REQUESTS.c.idp_user_id.in_(list(subjects)), _in_tenant(only_in, REQUESTS))
+
+
 def _values(
     connection: Connection, kind: str, rows: Iterable[Row], name: str, *, is_trusted: bool
 ) -> set[str]:
@@ -282,6 +300,6 @@ def _of_others(
     return set(connection.scalars(others))
 
 
-def _in_tenant(tenant_id: UUID | None) -> ColumnElement[bool]:
-    """The condition on users that they are in this tenant; always true without one."""
-    return true() if tenant_id is None else USERS.c.tenant_id == tenant_id
+def _in_tenant(tenant_id: UUID | None, table: Table = USERS) -> ColumnElement[bool]:
+    """The condition on rows that they are of this tenant; always true without one."""
+    return true() if tenant_id is None else table.c.tenant_id == tenant_id

@@ -18,12 +18,14 @@ from app.privacy.people.person import (
     INVITATIONS,
     MEMBERSHIPS,
     OBJECTS,
+    REQUESTS,
     USERS,
     Person,
     in_answers,
     is_contact,
     is_invited,
     is_object_of,
+    is_request_of,
     targets_of,
 )
 from app.privacy.people.search_terms import TERMS
@@ -47,6 +49,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         (ScimUser.__table__, ScimUser.id.in_(users)),
         (ScimEmail.__table__, ScimEmail.user_id.in_(users)),
         (ScimMember.__table__, ScimMember.user_id.in_(users)),
+        (REQUESTS, is_request_of(subjects)),
         (TERMS, in_tenants & TERMS.c.entity_id.in_(users)),
         (PlatformAdmin.__table__, PlatformAdmin.subject.in_(subjects)),
         (ConsoleSession.__table__, ConsoleSession.subject.in_(subjects)),

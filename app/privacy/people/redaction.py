@@ -134,7 +134,7 @@ def _redacted(
     who = person.in_rows
     documents = {name: getattr(row, name) for name in names if getattr(row, name) is not None}
     hidden = frozenset[str]()  # fields whose values are replaced whatever they are
-    if is_target and kind in ("user", "invitation"):
+    if is_target and kind in ("user", "invitation", "join_request"):
         hidden = PERSONAL
     elif is_target and kind == "membership":
         hidden = MEMBERSHIP

@@ -58,6 +58,7 @@ from app.privacy.people.person import (
     INVITATIONS,
     MEMBERSHIPS,
     OBJECTS,
+    REQUESTS,
     USERS,
     Person,
     get_person,
@@ -65,6 +66,7 @@ from app.privacy.people.person import (
     is_contact,
     is_invited,
     is_object_of,
+    is_request_of,
 )
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.people.search_terms import rewrite_terms
@@ -215,6 +217,7 @@ def _clear_rows(work: Erasure) -> None:
         (DIRECTORY, DIRECTORY.c.id.in_(users)),
         (INVITATIONS, is_invited(person)),
         (OBJECTS, is_object_of(person)),
+        (REQUESTS, is_request_of(subjects, person.only_in)),
     ):
         work.run(table.name, delete(table).where(condition))
     tenants, names = {one for one, _ in person.users}, {*map(str, users), *person.identifiers.ids}

@@ -36,6 +36,7 @@ OF_USER = {
     table: _export(table, "*", f"tenant_id = :tenant_id AND {column} = :user_id")
     for table, column in {
         "memberships": "user_id",
+        "join_requests": "user_id",
         "scim_users": "id",
         "scim_emails": "user_id",
         "scim_members": "user_id",

@@ -12,6 +12,8 @@ from tests.database import platform_transaction
 from tests.document import operations
 from tests.factories import (
     create_api_key,
+    create_domain,
+    create_join_request,
     create_member,
     create_override,
     create_preset,
@@ -48,6 +50,8 @@ def world(app, api):
         create_override(tenant, preset, "exports", False)
         create_api_key(tenant)
         create_webhook_endpoint(tenant.id)
+        create_domain(tenant)
+        create_join_request(tenant)
         create_connection(tenant)
         create_sso_connection(tenant.id)
         create_setup_link(tenant.id)

@@ -12,6 +12,8 @@ from app.core.db.pages import MAX_BYTES
 from app.core.validation.fields import AnyJson, JsonObject, ListOf, Str
 from app.custom_fields.models import CustomField
 from app.custom_fields.schemas import CustomFieldCreateSchema
+from app.domains.models import Domain
+from app.domains.schemas import DomainCreateSchema
 from app.flags.models import FeatureOverride
 from app.flags.schemas import OverrideCreateSchema
 from app.inbox.models import WebhookEvent
@@ -185,6 +187,7 @@ class TestUnboundedColumns:
         [
             (ApiKey, ApiKeyCreateSchema),
             (CustomField, CustomFieldCreateSchema),
+            (Domain, DomainCreateSchema),
             (FeatureOverride, OverrideCreateSchema),
             (Membership, MembershipCreateSchema),
             (PlanPreset, PlanPresetCreateSchema),

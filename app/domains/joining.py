@@ -1,0 +1,200 @@
+"""Lets people in whose verified e-mail address is of a verified domain.
+
+This is the only place that does so. It locks the tenant's row first, as all that makes a member of a
+new person does. So one who comes by several ways at once becomes one user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select
+
+from app.audit.service import record, record_creation
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.statements import Statement
+from app.core.db.writes import insert_row, writes
+from app.domains.domain_names import domain_of, with_parents
+from app.domains.models import Domain, DomainState, Join, JoinRequest, JoinRequestState
+from app.memberships import seats
+from app.memberships import service as memberships
+from app.memberships.models import Membership
+from app.memberships.seats import SeatLimit
+from app.tenants.models import Tenant
+from app.users import service as users
+from app.users.emails import email_key
+from app.users.models import User
+
+FIND_VERIFIED = Statement(
+    "domains.find_verified",
+    select(Domain).where(
+        Domain.name == any_(bindparam("names", type_=ARRAY(Text))),
+        Domain.state == DomainState.VERIFIED.value,
+    ),
+)
+_has_id = User.idp_user_id == bindparam("idp_user_id")
+FIND_USER = Statement(
+    "users.find_joining",
+    select(User, Membership.id.label("membership_id"))
+    .outerjoin(
+        Membership, and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
+    )
+    .where(
+        User.tenant_id == bindparam("tenant_id"),
+        or_(_has_id, and_(User.email_key == bindparam("email_key"), User.is_active)),
+    )
+    .order_by(_has_id.desc())
+    .limit(1),
+)
+SEAT_LIMIT = Statement("tenants.seat_limit", select(seats.limit_of(bindparam("tenant_id"))))
+
+
+ACTIONS = {
+    JoinRequestState.PENDING: "join_request.created",
+    JoinRequestState.ACCEPTED: "join_request.accepted",
+    JoinRequestState.DECLINED: "join_request.declined",
+}
+
+
+class Person(Protocol):
+    """Somebody whom the identity provider knows, and whose address it has verified."""
+
+    @property
+    def idp_user_id(self) -> str: ...
+    @property
+    def email(self) -> str: ...
+    @property
+    def first_name(self) -> str: ...
+    @property
+    def last_name(self) -> str: ...
+
+
+class Newcomer(NamedTuple):
+    """A :class:`Person` of an event or of a sign-in."""
+
+    idp_user_id: str
+    email: str
+    first_name: str = ""
+    last_name: str = ""
+
+
+def admit(people: Iterable[Person], *, actor: Actor) -> None:
+    """Let in or suggest those people whose address is of a verified domain, as its rule says.
+
+    Needs the platform's scope.
+    """
+    found = match(people)
+    for person, domain in sorted(found, key=lambda pair: pair[1].tenant_id):  # locks, in one order
+        admit_to(domain, person, actor=actor)
+
+
+def match(people: Iterable[Person]) -> list[tuple[Person, Domain]]:
+    """The people whose address is of any tenant's verified domain, each with this domain.
+
+    Of a domain and its subdomain, the longer name counts. Needs the platform's scope.
+    """
+    named = [(person, name) for person in people if (name := domain_of(person.email)) is not None]
+    if not named:
+        return []
+    names = {one for _, name in named for one in with_parents(name)}
+    domains = {domain.name: domain for domain in FIND_VERIFIED.all(names=sorted(names))}
+    return [
+        (person, domain)
+        for person, name in named
+        if (domain := _domain_of(name, domains)) is not None
+    ]
+
+
+def admit_to(domain: Domain, person: Person, *, actor: Actor) -> JoinRequest | None:
+    """Make a member or a suggestion of the person; None where nothing changes.
+
+    Nothing changes for who is or was a member, for who was declined, where another user has the
+    address, and in a suspended tenant. Without a free seat ``auto`` only suggests.
+    """
+    if domain.join == Join.OFF:
+        return None
+    tenant, _ = queries.lock_with(Tenant, domain.tenant_id)
+    found = find_user(tenant.id, person)
+    request = queries.find_row(JoinRequest, tenant_id=tenant.id, idp_user_id=person.idp_user_id)
+    is_open = request is None or request.state == JoinRequestState.PENDING
+    if not (tenant.is_active and is_open and _may_join(person, found)):
+        return None
+    if domain.join == Join.AUTO:
+        with suppress(SeatLimit):
+            user = let_in(tenant, person, found and found.User, domain.join_role, actor=actor)
+            if request is None:
+                return _create(domain, person, JoinRequestState.ACCEPTED, user.id, actor=actor)
+            return decide(request, JoinRequestState.ACCEPTED, user.id, actor=actor)
+    if request is None:
+        return _create(domain, person, JoinRequestState.PENDING, actor=actor)
+    return None
+
+
+def find_user(tenant_id: UUID, person: Person) -> Any | None:
+    """The person's ``User`` with the ``membership_id``, or another active user with the address."""
+    return FIND_USER.first(
+        tenant_id=tenant_id, idp_user_id=person.idp_user_id, email_key=email_key(person.email)
+    )
+
+
+def let_in(tenant: Tenant, person: Person, user: User | None, role: str, *, actor: Actor) -> User:
+    """Give the person's user a membership, and create the user if there is none.
+
+    Raises SeatLimit and RoleAboveOwn.
+    """
+    limit = SEAT_LIMIT.scalar(tenant_id=tenant.id)
+    with writes() as w:
+        seats.take(limit, tenant.id, actor=actor, into=w)
+        if user is None:
+            values = {name: getattr(person, name) for name in Newcomer._fields}
+            user = users.insert_in(tenant, values, actor=actor, into=w)
+        memberships.create_for(user, {"role": role}, actor=actor, into=w)
+    return user
+
+
+def decide(
+    request: JoinRequest, state: JoinRequestState, user_id: UUID | None = None, *, actor: Actor
+) -> JoinRequest:
+    """Accept or decline a request that is locked and pending."""
+    values = {"state": state.value, "user_id": user_id}
+    decided, change = queries.update_row(JoinRequest, request, values, actor_id=actor.id)
+    record(ACTIONS[state], decided, change, actor=actor)
+    return decided
+
+
+def _create(
+    domain: Domain,
+    person: Person,
+    state: JoinRequestState,
+    user_id: UUID | None = None,
+    *,
+    actor: Actor,
+) -> JoinRequest:
+    values = {name: getattr(person, name) for name in Newcomer._fields}
+    place = {"tenant_id": domain.tenant_id, "domain": domain.name}
+    actors = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
+    decision = {"state": state.value, "user_id": user_id}
+    request = insert_row(JoinRequest, {**values, **place, **decision, **actors})
+    record_creation(ACTIONS[state], request, actor=actor)
+    return request
+
+
+def _may_join(person: Person, found: Any | None) -> bool:
+    """Whether the person has no user, or an active one that was never a member."""
+    if found is None:
+        return True
+    is_own = found.User.idp_user_id == person.idp_user_id
+    return is_own and found.User.is_active and found.membership_id is None
+
+
+def _domain_of(name: str, domains: Mapping[str, Domain]) -> Domain | None:
+    """The longest of the domains that the name is, or is a subdomain of that it includes."""
+    for one in with_parents(name):
+        domain = domains.get(one)
+        if domain is not None and (one == name or domain.include_subdomains):
+            return domain
+    return None
