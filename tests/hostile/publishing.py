@@ -10,11 +10,13 @@ from typing import Any
 
 
 class Provider:
-    """What is published at :attr:`url`; ``fetched`` counts the visits."""
+    """What is published at :attr:`url`; ``fetched`` counts the visits, which wait for ``gate``."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/keys"
         self.fetched = 0
+        self.gate = threading.Event()
+        self.gate.set()
         self.status = 200
         self.delay = 0.0
         self.drip = 0.0
@@ -43,6 +45,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         publisher: Provider = self.server.publisher
         publisher.fetched += 1
+        publisher.gate.wait()
         time.sleep(publisher.delay)
         self.send_response(publisher.status)
         self.send_header("Content-Type", "application/json")
