@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import flask_migrate
+import psutil
 from flask import Flask
 
 from app import create_app
@@ -28,6 +29,16 @@ class PrivateEngines(NamedTuple):
 
     def restart_postgres(self) -> None:
         self.engines.postgres.stop()
+        self.engines.postgres.start()
+
+    def crash_postgres(self) -> None:
+        """Kill all its processes at once, and start it again."""
+        postmaster = self.engines.postgres.process()
+        postmaster.suspend()  # it starts no others
+        processes = [*postmaster.children(), postmaster]
+        for process in processes:
+            process.kill()
+        psutil.wait_procs(processes)
         self.engines.postgres.start()
 
 

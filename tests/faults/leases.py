@@ -21,16 +21,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from flask import Flask
 
 from tests import factories
 from tests.clients.assembled import assemble
 from tests.database import query
+from tests.faults._service import Service
 from tests.ports import free_port
-from tests.running.serving import HOST, PROJECT, answers, running, wait_until
-from tests.streams.support import kill
+from tests.running.serving import HOST, PROJECT, wait_until
 
 LEASE = 5  # seconds
 PAUSE = 1.4 * LEASE
@@ -71,30 +71,6 @@ class Report:
             f" allowed, and all are counted or, {self.late}, an overrun; beside killed processes"
             f" {self.counted} are counted, and {self.lost} were not reported"
         )
-
-
-class Service:
-    """The web server, which can be killed and started again at the same port."""
-
-    def __init__(self, environment: Mapping[str, str], folder: Path, port: int) -> None:
-        self._environment, self._folder, self._port = environment, folder, port
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "gunicorn", "wsgi:app", f"--bind={HOST}:{self._port}"]
-        environ = {**self._environment, "WEB_PROCESSES": "2"}
-        log = self._folder / "web.log"
-        self._process = self._stack.enter_context(running(command, environ=environ, log=log))
-        wait_until(lambda: answers(self._port, "/readyz") == 200)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def restart(self) -> None:
-        kill(self._process)
-        self._stack.close()
-        self.__enter__()
 
 
 @dataclass
