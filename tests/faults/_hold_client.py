@@ -22,6 +22,7 @@ WITH_KEY = ("usage/consume", "usage/holds")  # in the body
 PAUSE = 0.02  # seconds
 TIMEOUT = 60  # seconds
 TTL = 2  # seconds, at most
+LOW = 100  # credits
 
 
 class Exchange(NamedTuple):
@@ -39,7 +40,8 @@ class Exchange(NamedTuple):
 
     @property
     def action(self) -> str:
-        return "release" if self.method == "DELETE" else self.path.split("/")[-1]
+        last = self.path.partition("?")[0].split("/")[-1]
+        return "release" if self.method == "DELETE" else last
 
     @property
     def target(self) -> str:
@@ -47,7 +49,7 @@ class Exchange(NamedTuple):
         return self.path.split("/")[2]
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Any:
         """What is shown; empty after a refusal that shows nothing."""
         return self.answer.get("data", {})
 
@@ -127,10 +129,13 @@ def use(url: str, key: str, journal: Path, ended: Path) -> None:
 
 
 def grant(url: str, key: str, journal: Path, ended: Path, tenant_id: str) -> None:
-    """Grant credits, some of which soon expire, and revoke some, until there is the file ``ended``."""
+    """Grant credits when few are left, and revoke some, until there is the file ``ended``."""
     client = Client(url, key, journal)
     while not ended.exists():
         time.sleep(random.uniform(0, 10 * PAUSE))
+        (credits,) = client.send("GET", f"credits?tenant_id={tenant_id}&feature=tokens")
+        if credits["balance"] > LOW:
+            continue
         body = {"amount": random.randint(20, 100), "priority": random.randint(99, 101)}
         if random.random() < 0.5:
             ends = datetime.now(UTC) + timedelta(seconds=random.uniform(1, 3))

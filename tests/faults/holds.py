@@ -50,6 +50,7 @@ ANSWERS = {
     "extend": {"200", "409 hold_ended"},
     "settle": {"200", "409 limit_reached"},
     "release": {"204"},
+    "credits": {"200"},
     "grants": {"201", "422"},  # sent again when the lot would have expired
     "revoke": {"200"},
 }
@@ -136,7 +137,7 @@ def prove(
     *,
     clients: int = 8,
     workers: int = 2,
-    holds: int = 5_000,
+    holds: int = 3_000,
     outages: int = 2,
     sweeping: bool = True,
 ) -> Report:
@@ -183,7 +184,7 @@ def _clients(
     factories.create_limits("free", factories.limit_flag("calls", limit), images, tokens)
     tenant = factories.create_tenant()
     key = factories.create_api_key(tenant, ["usage:write"])
-    platform = factories.create_api_key(None, ["usage:write"])
+    platform = factories.create_api_key(None, ["usage:read", "usage:write"])
     granting = (_hold_client.grant, url, platform, folder / "g.jsonl", ended, str(tenant.id))
     using = [(_hold_client.use, url, key, folder / f"{n}.jsonl", ended) for n in range(number)]
     return [("client", partial(_start, *each)) for each in (granting, *using)]
