@@ -17,7 +17,7 @@ from tests.running.serving import READY_SECONDS, wait_until
 
 BEGIN = "/console/sign-in/oidc"
 LONG = 600.0  # seconds; longer than a test
-TOGETHER = 8
+TOGETHER = 4
 
 
 @pytest.fixture
