@@ -24,6 +24,8 @@ from flask import Flask
 
 from app.core.jobs.queues import Queue
 from app.credits.jobs import refresh_credits
+from app.dev.engines.instance import Instance
+from app.dev.engines.sharing import Engines
 from app.extensions import db
 from app.usage.jobs import sweep_holds
 from app.usage.models import UsageHold, UsageKey
@@ -32,7 +34,7 @@ from tests import factories
 from tests.credits.ledger import assert_balanced
 from tests.database import query, rows
 from tests.faults import _hold_client, _worker
-from tests.faults._engines import PrivateEngines, private_engines
+from tests.faults._engines import PrivateEngines
 from tests.faults._hold_client import Exchange, exchanges
 from tests.faults._service import Service
 from tests.ports import free_port
@@ -143,20 +145,20 @@ def prove(
 ) -> Report:
     """Kill until so many ``holds`` have ended, and compare; AssertionError where anything is wrong.
 
-    It runs on engines of its own, which ``app`` does not use. What is held at the end waits for the
-    scheduler, or with ``sweeping`` false for jobs that are pushed at once.
+    With ``outages`` no other program may use the PostgreSQL of ``environment``. What is held at the
+    end waits for the scheduler, or with ``sweeping`` false for jobs that are pushed at once.
     """
     report, started = Report(limit=clients * UNITS), time.monotonic()
+    found = PrivateEngines(Engines.of(Instance.at(environment["INSTANCE_DIR"])), environment, app)
     with (
-        private_engines() as found,
         tempfile.TemporaryDirectory() as name,
-        Service(found.environment, Path(name), port := free_port()) as service,
+        Service(environment, Path(name), port := free_port()) as service,
         ExitStack() as stack,
     ):
         journals, ended = Path(name), Path(name, "ended")
         starts = _clients(f"http://{HOST}:{port}", journals, ended, clients, report.limit)
-        starts += [("scheduler", partial(_worker.start_scheduler, found.environment))]
-        worker = partial(_worker.start, found.environment, [Queue.MAINTENANCE])
+        starts += [("scheduler", partial(_worker.start_scheduler, environment))]
+        worker = partial(_worker.start, environment, [Queue.MAINTENANCE])
         processes = Processes(service, [*starts, *workers * [("worker", worker)]])
         stack.callback(processes.kill_all)
         _disturb(found, processes, report, holds, outages)
@@ -165,7 +167,7 @@ def prove(
         wait_until(lambda: not query(LIVE), PATIENCE)
         _look(report)
         if not sweeping:
-            _push(found)
+            _push(app)
         wait_until(lambda: not query(NOT_SWEPT), PATIENCE)
         _look(report)
         _compare(report, [each for path in journals.glob("*.jsonl") for each in exchanges(path)])
@@ -211,7 +213,7 @@ def _disturb(
             continue
         report.kills[processes.kill()] += 1
         before, killed = ended, time.monotonic()
-        _push(found)
+        _push(found.app)
         if planned and ended > holds * (report.outages + 1) / (outages + 1):
             planned.pop(0)()
             report.outages += 1
@@ -219,8 +221,8 @@ def _disturb(
                 db.engine.dispose()  # its connections are cut
 
 
-def _push(found: PrivateEngines) -> None:
-    with found.app.app_context():
+def _push(app: Flask) -> None:
+    with app.app_context():
         sweep_holds.push()
         refresh_credits.push()
 
