@@ -75,7 +75,7 @@ def accept(token: str, claims: Claims) -> Membership:
             # The person has come another way meanwhile; the next attempt finds them.
             raise RowChanged("users") from None
     if membership is None or membership.user_id != invitation.user_id:
-        raise InvitationEnded.by(state)
+        raise InvitationEnded(f"This invitation is {state}.")
     return membership
 
 

@@ -6,8 +6,6 @@ crash between them it is sent again, with the same ``Message-ID``.
 
 from __future__ import annotations
 
-import html
-import logging
 import smtplib
 import ssl
 from collections.abc import Iterator
@@ -15,10 +13,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from jinja2 import Environment, PackageLoader, select_autoescape
 from sqlalchemy import bindparam, exists, func, select
 
 from app.config import current_config
@@ -28,20 +27,16 @@ from app.core.db.statements import Statement
 from app.emails import service as emails
 from app.emails.events import EmailEvent, EmailKind
 from app.emails.models import Suppression
-from app.emails.suppressions import normalized
 from app.invitations.derived_tokens import token_of, url_of
 from app.invitations.models import STATE, Invitation, InvitationState
 from app.tenants.models import Tenant
 
-log = logging.getLogger(__name__)
-
-SOURCE = "smtp"
 TIMEOUT = 15.0  # seconds that the server may take for one answer
 WAITS = (60, 300, 1800, 7200, 6 * 3600, 24 * 3600)
 """Seconds before each further attempt."""
-MAX_ATTEMPTS = len(WAITS) + 1
 LONGEST_NAME = 100  # characters of a tenant's name in a mail
 PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
+TEMPLATES = Environment(loader=PackageLoader("app.invitations"), autoescape=select_autoescape())
 
 FIND_DUE = Statement(
     "invitations.find_due_mails",
@@ -50,52 +45,18 @@ FIND_DUE = Statement(
     .order_by(Invitation.mail_at)
     .limit(100),
 )
+_is_suppressed = exists().where(
+    Suppression.address == func.lower(Invitation.email),
+    Suppression.scope == "",
+    Suppression.is_active,
+)
 LOCK_DUE = Statement(
     "invitations.lock_due_mail",
-    select(Invitation, STATE, Tenant.name)
+    select(Invitation, STATE, Tenant.name, _is_suppressed.label("is_suppressed"))
     .join(Tenant, Tenant.id == Invitation.tenant_id)
     .where(Invitation.id == bindparam("id"), Invitation.mail_at <= func.now())
     .with_for_update(of=Invitation, skip_locked=True),
 )
-IS_SUPPRESSED = Statement(
-    "suppressions.is_suppressed",
-    select(
-        exists().where(
-            Suppression.address == bindparam("address"),
-            Suppression.scope == "",
-            Suppression.is_active,
-        )
-    ),
-)
-
-TEXT = """\
-{tenant} invites you to {product}.
-
-To join, open this page and sign in with this e-mail address:
-
-{url}
-
-The invitation ends on {end}. If you did not expect it, you can ignore this mail.
-"""
-HTML = """\
-<!doctype html>
-<html lang="en">
-<body style="font-family: sans-serif; line-height: 1.5">
-<p><strong>{tenant}</strong> invites you to {product}.</p>
-<p>To join, open this page and sign in with this e-mail address:</p>
-<p><a href="{url}">{url}</a></p>
-<p>The invitation ends on {end}. If you did not expect it, you can ignore this mail.</p>
-</body>
-</html>
-"""
-
-
-class Outcome(NamedTuple):
-    """What has become of an attempt; SCHEDULED: it is to be made again."""
-
-    kind: EmailKind
-    reason: str = ""
-    response: str = ""
 
 
 def deliver(invitation_id: UUID) -> float | None:
@@ -111,22 +72,28 @@ def deliver(invitation_id: UUID) -> float | None:
             return None
         wait = WAITS[min(attempt, len(WAITS)) - 1]
         _set(invitation, mails=attempt, mail_at=utcnow() + timedelta(seconds=wait))
-        is_suppressed = IS_SUPPRESSED.scalar(address=normalized(invitation.email))
     message = compose(invitation, found.name, url_of(token) or "")
-    outcome = Outcome(EmailKind.REJECTED, "suppressed") if is_suppressed else send(message)
-    if outcome.kind is EmailKind.SCHEDULED and attempt == MAX_ATTEMPTS:
-        outcome = outcome._replace(kind=EmailKind.REJECTED)
-    log.info("invitation_mail", extra={"outcome": outcome.kind.value, "attempt": attempt})
-    is_over = outcome.kind is not EmailKind.SCHEDULED
+    kind, said = (EmailKind.REJECTED, "suppressed") if found.is_suppressed else send(message)
+    if kind is EmailKind.SCHEDULED and attempt > len(WAITS):
+        kind = EmailKind.REJECTED
+    event = EmailEvent(
+        kind=kind,
+        message_id=message["Message-ID"],
+        recipient=invitation.email,
+        occurred_at=utcnow(),
+        reason=said,
+        tags=("invitation",),
+    )
+    ordinal = invitation.rotation * 100 + attempt
     with tenancy.platform_transaction():
-        if is_over:
+        if kind is not EmailKind.SCHEDULED:
             _set(invitation, mail_at=None)
-        _record(invitation, attempt, message["Message-ID"], outcome)
-    return None if is_over else wait
+        emails.record([event], source="smtp", webhook_event_id=invitation.id, first_ordinal=ordinal)
+    return wait if kind is EmailKind.SCHEDULED else None
 
 
 def compose(invitation: Invitation, tenant_name: str, url: str) -> EmailMessage:
-    """The mail, as plain text and as HTML. It has no line breaks and no HTML of the tenant."""
+    """The mail, as plain text and as HTML; the tenant's name adds no header and no HTML."""
     config = current_config()
     name = "".join(one if one.isprintable() else " " for one in tenant_name)[:LONGEST_NAME]
     words = {
@@ -142,34 +109,38 @@ def compose(invitation: Invitation, tenant_name: str, url: str) -> EmailMessage:
     message["Date"] = format_datetime(utcnow())
     message["Message-ID"] = f"<{invitation.id}.{invitation.rotation}@{domain}>"
     message["Auto-Submitted"] = "auto-generated"
-    message.set_content(TEXT.format(**words))
-    escaped = {name: html.escape(value) for name, value in words.items()}
-    message.add_alternative(HTML.format(**escaped), subtype="html")
+    text, html = (
+        TEMPLATES.get_template(f"invitation.{end}").render(words) for end in ("txt", "html")
+    )
+    message.set_content(text)
+    message.add_alternative(html, subtype="html")
     return message
 
 
-def send(message: EmailMessage) -> Outcome:
-    """Hand the mail to the server. No fault is raised: each is an outcome."""
+def send(message: EmailMessage) -> tuple[EmailKind, str]:
+    """Hand the mail to the server; what has become of it, and what was said.
+
+    A fault is not raised: REJECTED is permanent, and after SCHEDULED another attempt may succeed.
+    """
     try:
         with _server() as server:
             server.send_message(message)
+        return EmailKind.SENT, ""
     except smtplib.SMTPRecipientsRefused as fault:
-        [(code, response)] = fault.recipients.values()
-        return _refused(code, response)
+        [refusal] = fault.recipients.values()
+        return _refused(*refusal)
     except smtplib.SMTPDataError as fault:
         return _refused(fault.smtp_code, fault.smtp_error)
-    except smtplib.SMTPNotSupportedError as fault:
-        return Outcome(EmailKind.REJECTED, str(fault))
+    except smtplib.SMTPNotSupportedError as fault:  # of an address that is not ASCII
+        return EmailKind.REJECTED, str(fault)
     except (smtplib.SMTPException, OSError) as fault:
-        return Outcome(EmailKind.SCHEDULED, f"{type(fault).__name__}: {fault}"[:500])
-    return Outcome(EmailKind.SENT)
+        return EmailKind.SCHEDULED, f"{type(fault).__name__}: {fault}"[:500]
 
 
-def _refused(code: int, response: bytes | str) -> Outcome:
-    """What the server's refusal of the recipient or the mail means: 5xx is permanent."""
-    text = response.decode(errors="replace") if isinstance(response, bytes) else response
+def _refused(code: int, said: bytes | str) -> tuple[EmailKind, str]:
+    text = said.decode(errors="replace") if isinstance(said, bytes) else said
     kind = EmailKind.REJECTED if code >= 500 else EmailKind.SCHEDULED
-    return Outcome(kind, response=f"{code} {text}".replace("\0", "�")[:500])
+    return kind, f"{code} {text}".replace("\0", "�")[:500]
 
 
 @contextmanager
@@ -195,17 +166,3 @@ def _set(invitation: Invitation, **values: Any) -> None:
     """Set columns that clients do not see, unless the invitation has been sent again meanwhile."""
     key = {"tenant_id": invitation.tenant_id, "id": invitation.id, "rotation": invitation.rotation}
     queries.update_where(Invitation, key, values)
-
-
-def _record(invitation: Invitation, attempt: int, message_id: str, outcome: Outcome) -> None:
-    event = EmailEvent(
-        kind=outcome.kind,
-        message_id=message_id,
-        recipient=invitation.email,
-        occurred_at=utcnow(),
-        reason=outcome.reason,
-        response=outcome.response,
-        tags=("invitation",),
-    )
-    ordinal = invitation.rotation * 100 + attempt
-    emails.record([event], source=SOURCE, webhook_event_id=invitation.id, first_ordinal=ordinal)

@@ -44,7 +44,6 @@ MAIL_JOB = "app.invitations.jobs.send_mail"
 DAYS = 7  # until an invitation expires
 HIDDEN = frozenset({"digest", "email_key", "mail_at", "mails"})
 """Columns that neither the audit trail nor events have."""
-OF_TENANT = Invitation.tenant_id == bindparam("tenant_id")
 
 GET = Statement(
     "invitations.get",
@@ -60,7 +59,7 @@ CHECK_ADDRESS: Statement[Any] = Statement(
         seats.limit_of(bindparam("tenant_id")).label("limit"),
         exists()
         .where(
-            OF_TENANT,
+            Invitation.tenant_id == bindparam("tenant_id"),
             Invitation.email_key == bindparam("email_key"),
             IS_PENDING,
         )
@@ -107,10 +106,6 @@ class InvitationEnded(AppError):
     status = 410
     code = "invitation_ended"
     detail = "This invitation is expired."
-
-    @classmethod
-    def by(cls, state: str) -> InvitationEnded:
-        return cls(f"This invitation is {state}.")
 
 
 def get_invitation(invitation_id: UUID | str) -> Any:
@@ -182,7 +177,7 @@ def resend(
     invitation, state = _lock(invitation_id)
     owners.check_may_grant(invitation.role, actor=actor)
     if state not in (InvitationState.PENDING, InvitationState.EXPIRED):
-        raise InvitationEnded.by(state)
+        raise InvitationEnded(f"This invitation is {state}.")
     if state == InvitationState.EXPIRED:
         _take_seat(invitation.tenant_id, invitation.email_key, actor)
     rotation = invitation.rotation + 1
@@ -206,10 +201,10 @@ def revoke(invitation_id: UUID | str, *, actor: Actor) -> None:
     """
     invitation, state = _lock(invitation_id)
     if state == InvitationState.ACCEPTED:
-        raise InvitationEnded.by(state)
+        raise InvitationEnded(f"This invitation is {state}.")
     if state != InvitationState.REVOKED:
-        values = {"revoked_at": utcnow()}
-        change(invitation, values, "invitation.revoked", InvitationState.REVOKED, actor=actor)
+        ended = {"revoked_at": utcnow()}
+        change(invitation, ended, "invitation.revoked", InvitationState.REVOKED, actor=actor)
 
 
 def apply_from_provider(

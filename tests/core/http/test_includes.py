@@ -13,6 +13,7 @@ from tests.document import operations
 from tests.factories import (
     create_api_key,
     create_domain,
+    create_invitation,
     create_join_request,
     create_member,
     create_override,
@@ -51,6 +52,7 @@ def world(app, api):
         create_api_key(tenant)
         create_webhook_endpoint(tenant.id)
         create_domain(tenant)
+        create_invitation(tenant.id)
         create_join_request(tenant)
         create_connection(tenant)
         create_sso_connection(tenant.id)
