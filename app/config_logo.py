@@ -10,19 +10,14 @@ from xml.parsers import expat
 
 MAX_LOGO = 64 * 1024  # bytes
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
-SVG = "http://www.w3.org/2000/svg"
-XHTML = "http://www.w3.org/1999/xhtml"
+SVG, XHTML = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xhtml"
+ANIMATIONS = ("set", "animate", "animatemotion", "animatetransform")
 FORBIDDEN = {
     "script": "a script",
-    "handler": "a script",
-    "listener": "a script",
     "foreignobject": "a foreignObject",
-    "set": "an animation",
-    "animate": "an animation",
-    "animatemotion": "an animation",
-    "animatetransform": "an animation",
+    **dict.fromkeys(ANIMATIONS, "an animation"),
 }
-# What CSS can load, except parts of the file itself.
+# What can be loaded, except parts of the file itself.
 EXTERNAL = re.compile(r"url\((?!\s*['\"]?#)|@import|image-set|src\(|javascript:", re.IGNORECASE)
 
 
@@ -75,22 +70,15 @@ def _check_svg(content: bytes) -> None:
         parser.Parse(content.decode(), True)
     except (expat.ExpatError, UnicodeDecodeError) as fault:
         raise ValueError(f"is neither a PNG nor a well-formed SVG ({fault})") from None
-    _check_style("".join(styles))
+    _check_attribute("style", "".join(styles))
 
 
 def _check_attribute(name: str, text: str) -> None:
     if name.startswith("on"):
         _refuse("an event handler")
-    if (name == "href" and not text.strip().startswith("#")) or name in ("base", "src"):
-        _refuse("an external reference")
-    if EXTERNAL.search(text):
-        _refuse("an external reference")
-    if name == "style":
-        _check_style(text)
-
-
-def _check_style(text: str) -> None:
-    if EXTERNAL.search(text) or "\\" in text:  # an escape hides a name
+    leads_out = name in ("base", "src") or (name == "href" and not text.strip().startswith("#"))
+    hides_name = name == "style" and "\\" in text
+    if leads_out or hides_name or EXTERNAL.search(text):
         _refuse("an external reference")
 
 

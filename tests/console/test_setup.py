@@ -320,6 +320,31 @@ class TestEndpoint:
         assert page.text.count('aria-invalid="true"') == 2
 
 
+class TestDomain:
+    def test_shows_the_record_to_set_and_what_came_of_it(self, opened):
+        answer = opened.send(f"{HOME}/domains/new", name="Bücher.example")
+        page = answer.location
+        (domain,) = database.query("SELECT * FROM domains")
+
+        text = opened.get(page).text
+        assert (domain.name, domain.join) == ("xn--bcher-kva.example", "off")
+        assert domain.record_name in text
+        assert domain.record_value in text
+        assert "Bücher.example".lower() in text
+        assert opened.post(f"{page}/verify").location == page
+        assert "Underway" in opened.get(page).text
+        database.execute("UPDATE domains SET error = 'other_value', checked_at = now()")
+        assert "the record has another value" in opened.get(page).text
+        database.execute("UPDATE domains SET state = 'verified', error = NULL")
+        assert "The domain is verified" in opened.get(page).text
+
+    def test_shows_errors_beside_the_name(self, opened):
+        page = opened.send(f"{HOME}/domains/new", name="co.uk")
+
+        assert page.status_code == 422
+        assert "Anybody can register names below a public suffix" in page.text
+
+
 class TestSingleSignOn:
     def test_leads_to_the_providers_pages_and_shows_connections(self, environment, tenant):
         create_sso_connection(tenant.id, name="Acme's Okta", state="active")

@@ -1,10 +1,12 @@
 """The setup pages in Chromium: an administrator of a customer, on a phone."""
 
 import pytest
+from app.domains.jobs import check_domains
 
 from tests.conftest import serving
 from tests.console.test_browser import CHROMIUM, LOOKS, Visit, chromium  # noqa: F401 - a fixture
 from tests.console.test_setup import HOME, application, create_link
+from tests.domains.dns_server import dns_server, records
 from tests.factories import create_tenant
 from tests.scim.directory import Directory
 from tests.webhooks.deliveries.receiving import receiver, sender
@@ -16,11 +18,20 @@ LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 3"><path d="M0 0h
 
 
 @pytest.fixture
-def branded(environment, tmp_path):
+def server():
+    """The customer's DNS server."""
+    with dns_server() as answers:
+        yield answers
+
+
+@pytest.fixture
+def branded(environment, tmp_path, server):
     """The service with a name, a logo, and a colour that cannot be read on white."""
     logo = tmp_path / "logo.svg"
     logo.write_text(LOGO)
     look = {"SETUP_NAME": "Acme Cloud", "SETUP_LOGO": str(logo), "SETUP_COLOR": "#ffe94d"}
+    look |= {"SSO_PORTAL_URL": "https://portal.example.com/{org_id}"}
+    look |= {"DNS_RESOLVERS": f"{server.address.host}:{server.address.port}"}
     with application(environment, **look) as made:
         yield made
 
@@ -42,7 +53,7 @@ def check(visit):
 
 
 class TestAdministrator:
-    def test_sets_everything_up_on_a_phone(self, branded, visit):
+    def test_sets_everything_up_on_a_phone(self, branded, server, visit):
         page, tenant = visit.page, create_tenant(name="Initech")
         visit.open(f"{HOME}/open?token={create_link(tenant)}")
         check(visit)
@@ -82,7 +93,23 @@ class TestAdministrator:
                 page.wait_for_selector(".notice >> text=It is active now.")
         check(visit)
         page.click("text=Go to the other tasks")
-        assert page.locator(".badge >> text=done").count() == 2
+        page.click("text=Verify your domains")
+        page.fill("[name=name]", "initech.example")
+        check(visit)
+        page.click("button >> text=Continue")
+        name, value = page.locator("[data-copyable]").all_inner_texts()
+        check(visit)
+        server.set(name, records(f'TXT "{value}"'))
+        page.click("text=Verify now")
+        with branded.app_context():
+            check_domains()
+        page.wait_for_selector("text=The domain is verified")  # the page asks by itself
+        check(visit)
+
+        page.click("text=Go to the other tasks")
+        assert page.locator(".badge >> text=done").count() == 3
+        page.click("text=Set up single sign-on")
+        check(visit)
 
     def test_of_a_second_phone_is_told_to_ask_for_a_link(self, visit, branded):
         page, token = visit.page, create_link(create_tenant())

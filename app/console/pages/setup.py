@@ -27,40 +27,42 @@ ENDED = "This link has ended, or another browser has opened it."
 
 
 class Task(NamedTuple):
-    """A task: its first page, and where the API lists what it has created."""
+    """A task: where the API lists what it has created, and the key of a row's name."""
 
-    endpoint: str
     path: str
+    shown: str
     title: str
     text: str
 
 
-TASKS = (
-    Task(
-        "setup_connections",
+DOMAINS = "/v1/domains"
+TASKS = {
+    "scim": Task(
         "/v1/scim-connections",
+        "name",
         "Connect your directory",
         "It creates people here, changes them, and ends their access when they leave.",
     ),
-    Task(
-        "setup_domains",
-        "/v1/domains",
+    "domains": Task(
+        DOMAINS,
+        "display_name",
         "Verify your domains",
         "A record of the DNS shows that a domain is yours, so people with its addresses can join.",
     ),
-    Task(
-        "setup_sso",
+    "sso": Task(
         "/v1/sso-connections",
+        "name",
         "Set up single sign-on",
         "Your people sign in with your own identity provider.",
     ),
-    Task(
-        "setup_endpoints",
+    "webhook-endpoints": Task(
         "/v1/webhook-endpoints",
+        "url",
         "Receive events",
         "One of your systems is told what happens, at an address of yours.",
     ),
-)
+}
+"""The tasks by their places below /console/setup."""
 STATES = {
     "active": ("done", "good"),
     "waits": ("waits for its test", "warn"),
@@ -69,14 +71,12 @@ STATES = {
 }
 
 
-def setup_page(
-    path: str, methods: tuple[str, ...] = ("GET",)
-) -> Callable[[Callable[..., Shown]], Guarded]:
+def setup_page(path: str, *methods: str) -> Callable[[Callable[..., Shown]], Guarded]:
     """Show a view at ``path`` below /console/setup to who has opened a setup link."""
 
     def register(view: Callable[..., Shown]) -> Guarded:
         guarded = setting_up(view)
-        console.add_url_rule(f"/setup{path}", view_func=guarded, methods=methods)
+        console.add_url_rule(f"/setup{path}", view_func=guarded, methods=methods or ("GET",))
         return guarded
 
     return register
@@ -105,9 +105,9 @@ def open_setup_link() -> Shown:
 
 @setup_page("")
 def setup() -> Shown:
-    found = [(task, api.find(task.path, limit=api.MOST_OF_A_PAGE)) for task in TASKS]
-    tasks = [(task, STATES[_state(answer.data)]) for task, answer in found if answer]
-    return render("setup", "Set up", tasks=tasks)
+    found = [(name, api.find(TASKS[name].path, limit=api.MOST_OF_A_PAGE)) for name in TASKS]
+    states = {name: STATES[_state(answer.data)] for name, answer in found if answer}
+    return render("setup", "Set up", tasks=TASKS, states=states)
 
 
 @setup_page("/<path:rest>")
