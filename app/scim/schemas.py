@@ -30,4 +30,4 @@ class ScimTestSchema(AnswerSchema):
     """What came of a trial."""
 
     has_passed = Bool(description="Whether all steps are `ok`.")
-    steps = ListOf(Nested(ScimTestStepSchema))
+    steps = ListOf(Nested(ScimTestStepSchema), description="The steps, in their order.")

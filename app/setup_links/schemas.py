@@ -29,6 +29,7 @@ class Documented(Schema):
     descriptions = {
         "scopes": "What the link sets up.",
         "contact": "The address of whom the link is for; for people. Nothing is sent there.",
+        "state": "Whether the link has been opened, or has ended.",
         "expires_in_hours": "The link and its session end so many hours from now. A link that an"
         " API key creates ends with the key at the latest.",
         "expires_at": "When the link and its session end (UTC).",

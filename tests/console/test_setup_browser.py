@@ -1,8 +1,8 @@
 """The setup pages in Chromium: an administrator of a customer, on a phone."""
 
 import pytest
-from app.domains.jobs import check_domains
 
+from app.domains.jobs import check_domains
 from tests.conftest import serving
 from tests.console.test_browser import CHROMIUM, LOOKS, Visit, chromium  # noqa: F401 - a fixture
 from tests.console.test_setup import HOME, application, create_link
