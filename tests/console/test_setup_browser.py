@@ -11,7 +11,10 @@ from tests.factories import create_tenant
 from tests.scim.directory import Directory
 from tests.webhooks.deliveries.receiving import receiver, sender
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium on the PATH")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium on the PATH"),
+    pytest.mark.usefixtures("app"),  # which empties the database afterwards
+]
 
 PHONE = [(scheme, 390, rules) for scheme in ("light", "dark") for _, _, rules in LOOKS[:1]]
 LOGO = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 3"><path d="M0 0h9v3z"/></svg>'
