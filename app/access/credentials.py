@@ -21,6 +21,7 @@ from app.auth.permissions import PLATFORM_ONLY, Permission, Role
 from app.auth.principals import Principal, principal_of_key, principal_of_user
 from app.auth.tokens import Claims
 from app.core.clock import rfc3339
+from app.invitations.models import API, Invitation
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -33,13 +34,15 @@ MEMBER_STEPS = (StepName.TENANT, StepName.USER, StepName.MEMBERSHIP, StepName.RO
 class Member:
     """A user token, and the rows that exist for it.
 
-    ``is_superadmin`` is None where the caller may not know it.
+    ``invitation`` is the last one that the user has accepted. ``is_superadmin`` is None where the
+    caller may not know it.
     """
 
     claims: Claims
     tenant: Tenant | None
     user: User | None
     membership: Membership | None
+    invitation: Invitation | None
     is_superadmin: bool | None
 
     @property
@@ -121,9 +124,19 @@ class Member:
             found = "The user has no membership."
             return failed(StepName.MEMBERSHIP, found, "Make the user a member of the tenant.")
         if not row.is_active:
-            found = "The membership is not active."
+            found = f"The membership is not active. {self._origin}".rstrip()
             return failed(StepName.MEMBERSHIP, found, "Activate the membership.", row.id)
-        return passed(StepName.MEMBERSHIP, "The membership is active.", row.id)
+        found = f"The membership is active. {self._origin}".rstrip()
+        return passed(StepName.MEMBERSHIP, found, row.id)
+
+    @property
+    def _origin(self) -> str:
+        """How the person became a member, in a sentence; empty if nothing is recorded."""
+        row = self.invitation
+        if row is None:
+            return ""
+        sender = row.created_by_user_id if row.source == API else row.source
+        return f"The user was let in by the invitation {row.id} of {sender}."
 
     def _role_step(self) -> Step:
         if self.membership is None:

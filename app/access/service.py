@@ -15,6 +15,7 @@ from uuid import UUID
 from sqlalchemy import (
     Text,
     Uuid,
+    and_,
     bindparam,
     case,
     cast,
@@ -39,6 +40,7 @@ from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, NotFound, Unauthenticated
+from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
@@ -65,6 +67,7 @@ FIND_PERSON = Statement(
         Tenant,
         User,
         Membership,
+        Invitation,
     )
     .select_from(_person)
     .outerjoin(
@@ -74,7 +77,17 @@ FIND_PERSON = Statement(
     .outerjoin(User, (User.tenant_id == Tenant.id) & (User.idp_user_id == _person.c.subject))
     .outerjoin(
         Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
-    ),
+    )
+    .outerjoin(
+        Invitation,
+        and_(
+            Invitation.tenant_id == User.tenant_id,
+            Invitation.user_id == User.id,
+            Invitation.accepted_at.is_not(None),
+        ),
+    )
+    .order_by(Invitation.accepted_at.desc())
+    .limit(1),
 )
 FIND_KEY = Statement(
     "access.find_key",
@@ -163,6 +176,7 @@ def _find_person(
         tenant,
         _existing(found.User),
         _existing(found.Membership),
+        _existing(found.Invitation),
         is_superadmin=found.is_superadmin if own is None else None,
     )
 

@@ -72,6 +72,7 @@ class Invitation(Attributed, TenantRow):
             unique=True,
             postgresql_where=text("idp_invitation_id <> ''"),
         ),
+        Index(None, "tenant_id", "user_id", postgresql_where=text("user_id IS NOT NULL")),
         Index(None, "mail_at", postgresql_where=text("mail_at IS NOT NULL")),
         updated_index(),
     )

@@ -68,6 +68,12 @@ def upgrade():
         postgresql_where=sa.text("idp_invitation_id <> ''"),
     )
     op.create_index(
+        op.f("ix_invitations_tenant_id_user_id"),
+        "invitations",
+        ["tenant_id", "user_id"],
+        postgresql_where=sa.text("user_id IS NOT NULL"),
+    )
+    op.create_index(
         op.f("ix_invitations_mail_at"),
         "invitations",
         ["mail_at"],

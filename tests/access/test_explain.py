@@ -12,6 +12,7 @@ from tests.database import row
 from tests.factories import (
     PLATFORM_SUBJECT,
     create_api_key,
+    create_invitation,
     create_member,
     create_membership,
     create_tenant,
@@ -171,6 +172,23 @@ class TestSteps:
         assert failed == ["tenant", "user", "membership", "permission"]
         assert (told["reason"], told["decided_by"]) == ("no_membership", "user")
         assert all(one["change"] for one in told["steps"] if one["outcome"] == "failed")
+
+    @pytest.mark.parametrize(("source", "sender"), [("api", "platform:ops"), ("workos", "workos")])
+    def test_tell_by_which_invitation_the_person_came(self, explain, tenant, source, sender):
+        user, _, token = create_member(tenant, role="admin")
+        people = {"user_id": user.id, "created_by_user_id": "platform:ops"}
+        now = utcnow()
+        create_invitation(tenant.id, **people, accepted_at=now - timedelta(days=9))
+        create_invitation(tenant.id, **people, revoked_at=now)
+        last = create_invitation(tenant.id, **people, accepted_at=now, source=source)
+
+        for asking in (token, platform_token()):
+            told = explain(Permission.BILLING_READ, user_id=user.id, token=asking)
+
+            assert step(told, "membership")["found"] == (
+                f"The membership is active. The user was let in by the invitation {last.id}"
+                f" of {sender}."
+            )
 
     @pytest.mark.parametrize(
         ("values", "membership", "decided_by"),
