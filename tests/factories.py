@@ -316,7 +316,7 @@ def create_sso_connection(tenant_id: UUID, **values: Any) -> SsoConnection:
     said = {"domains": ["acme.example"], "certificate_ends_at": None, **defaults, **values}
     with platform_transaction():
         sso_connections.mirror(tenant_id, "workos", key, said, actor=SYSTEM_IDP)
-    return database.row(SsoConnection, idp_connection_id=key)
+    return database.row(SsoConnection, tenant_id=tenant_id, source="workos", idp_connection_id=key)
 
 
 def create_webhook_endpoint(tenant_id: UUID) -> WebhookEndpoint:
