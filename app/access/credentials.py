@@ -21,6 +21,7 @@ from app.auth.permissions import PLATFORM_ONLY, Permission, Role
 from app.auth.principals import Principal, principal_of_key, principal_of_user
 from app.auth.tokens import Claims
 from app.core.clock import rfc3339
+from app.domains.models import JoinRequest
 from app.invitations.models import API, Invitation
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
@@ -34,15 +35,18 @@ MEMBER_STEPS = (StepName.TENANT, StepName.USER, StepName.MEMBERSHIP, StepName.RO
 class Member:
     """A user token, and the rows that exist for it.
 
-    ``invitation`` is the last one that the user has accepted. ``is_superadmin`` is None where the
-    caller may not know it.
+    ``join_request`` is that of a domain that has let the user in, and ``invitation`` the last one
+    that the user has accepted. ``sso_domain`` is the verified domain of the user's address if it has
+    ``enforce_sso``. ``is_superadmin`` is None where the caller may not know it.
     """
 
     claims: Claims
     tenant: Tenant | None
     user: User | None
     membership: Membership | None
+    join_request: JoinRequest | None
     invitation: Invitation | None
+    sso_domain: str | None
     is_superadmin: bool | None
 
     @property
@@ -114,7 +118,10 @@ class Member:
         if not user.is_active:
             found = f"The user {user.email} is not active."
             return failed(StepName.USER, found, "Activate the user.", user.id)
-        return passed(StepName.USER, f"The user {user.email} is active.", user.id)
+        found = f"The user {user.email} is active."
+        if self.sso_domain is not None:
+            found += f" People of {self.sso_domain} must use single sign-on (enforce_sso)."
+        return passed(StepName.USER, found, user.id)
 
     def _membership_step(self) -> Step:
         row = self.membership
@@ -124,19 +131,22 @@ class Member:
             found = "The user has no membership."
             return failed(StepName.MEMBERSHIP, found, "Make the user a member of the tenant.")
         if not row.is_active:
-            found = f"The membership is not active. {self._origin}".rstrip()
+            found = f"The membership is not active.{self._origin}"
             return failed(StepName.MEMBERSHIP, found, "Activate the membership.", row.id)
-        found = f"The membership is active. {self._origin}".rstrip()
+        found = f"The membership is active.{self._origin}"
         return passed(StepName.MEMBERSHIP, found, row.id)
 
     @property
     def _origin(self) -> str:
-        """How the person became a member, in a sentence; empty if nothing is recorded."""
-        row = self.invitation
-        if row is None:
-            return ""
-        sender = row.created_by_user_id if row.source == API else row.source
-        return f"The user was let in by the invitation {row.id} of {sender}."
+        """How the person became a member, as sentences; empty if nothing is recorded."""
+        request, invitation, ways = self.join_request, self.invitation, []
+        if request is not None:
+            ways.append(f" The user was let in by the domain {request.domain}.")
+        if invitation is not None:
+            is_own = invitation.source == API
+            sender = invitation.created_by_user_id if is_own else invitation.source
+            ways.append(f" The user was let in by the invitation {invitation.id} of {sender}.")
+        return "".join(ways)
 
     def _role_step(self) -> Step:
         if self.membership is None:

@@ -40,6 +40,8 @@ from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, NotFound, Unauthenticated
+from app.domains.joining import match
+from app.domains.models import JoinRequest, JoinRequestState
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
@@ -67,6 +69,7 @@ FIND_PERSON = Statement(
         Tenant,
         User,
         Membership,
+        JoinRequest,
         Invitation,
     )
     .select_from(_person)
@@ -77,6 +80,14 @@ FIND_PERSON = Statement(
     .outerjoin(User, (User.tenant_id == Tenant.id) & (User.idp_user_id == _person.c.subject))
     .outerjoin(
         Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
+    )
+    .outerjoin(
+        JoinRequest,
+        and_(
+            JoinRequest.tenant_id == User.tenant_id,
+            JoinRequest.user_id == User.id,
+            JoinRequest.state == JoinRequestState.ACCEPTED.value,
+        ),
     )
     .outerjoin(
         Invitation,
@@ -171,14 +182,25 @@ def _find_person(
     tenant = _existing(found.Tenant)
     if not _is_named(tenant, org_id if own else None, tenant_id):
         raise NotFound.of("tenant")
+    user = _existing(found.User)
     return Member(
         Claims(found.subject, tenant.idp_org_id if tenant else org_id),
         tenant,
-        _existing(found.User),
+        user,
         _existing(found.Membership),
+        _existing(found.JoinRequest),
         _existing(found.Invitation),
+        None if user is None else _sso_domain(user),
         is_superadmin=found.is_superadmin if own is None else None,
     )
+
+
+def _sso_domain(user: User) -> str | None:
+    """The tenant's verified domain of the user's address, if its people must use single sign-on."""
+    for _, domain in match([user]):
+        if domain.tenant_id == user.tenant_id and domain.enforce_sso:
+            return domain.name
+    return None
 
 
 def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:

@@ -12,7 +12,9 @@ from tests.database import row
 from tests.factories import (
     PLATFORM_SUBJECT,
     create_api_key,
+    create_domain,
     create_invitation,
+    create_join_request,
     create_member,
     create_membership,
     create_tenant,
@@ -189,6 +191,45 @@ class TestSteps:
                 f"The membership is active. The user was let in by the invitation {last.id}"
                 f" of {sender}."
             )
+
+    def test_tell_by_which_domain_the_person_came(self, explain, tenant):
+        user, _, token = create_member(tenant, role="admin")
+        other, _, _ = create_member(tenant)
+        create_join_request(tenant, domain="example.com", state="accepted", user_id=user.id)
+        create_join_request(tenant, domain="example.com", user_id=other.id)
+
+        told = explain(user_id=user.id, token=token)
+
+        assert step(told, "membership")["found"] == (
+            "The membership is active. The user was let in by the domain example.com."
+        )
+        assert "let in" not in str(explain(user_id=other.id))
+
+    @pytest.mark.parametrize(
+        ("values", "is_told"),
+        [
+            ({"enforce_sso": True}, True),
+            ({"enforce_sso": False}, False),
+            ({"enforce_sso": True, "state": "lapsed"}, False),
+        ],
+    )
+    def test_tell_that_a_domain_enforces_single_sign_on(self, explain, tenant, values, is_told):
+        user, _, token = create_member(tenant, role="admin", email="ada@acme.example")
+        create_domain(tenant, **{"name": "acme.example", "state": "verified", **values})
+
+        for asking in (token, platform_token()):
+            told = step(explain(user_id=user.id, token=asking), "user")
+
+            assert (told["outcome"], told["row_id"]) == ("passed", str(user.id))
+            assert ("People of acme.example must use" in told["found"]) is is_told
+
+    def test_tell_nothing_of_another_tenants_domain(self, explain, tenant):
+        user, _, token = create_member(tenant, role="admin", email="ada@acme.example")
+        domain = {"name": "acme.example", "state": "verified", "enforce_sso": True}
+        create_domain(create_tenant(), **domain)
+
+        for asking in (token, platform_token()):
+            assert "acme.example must" not in str(explain(user_id=user.id, token=asking))
 
     @pytest.mark.parametrize(
         ("values", "membership", "decided_by"),
