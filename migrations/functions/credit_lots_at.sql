@@ -16,9 +16,11 @@ CREATE OR REPLACE FUNCTION credit_lots_at(
     SELECT l.id, l.feature, l.source, l.granted, l.rest, l.priority, l.starts_at, l.expires_at,
         l.reference, l.created_at, l.balance
     FROM (
-        SELECT l.*, e.remaining AS rest, (sum(e.remaining) OVER each)::bigint AS balance,
+        SELECT l.*, e.remaining AS rest,
+            (sum(e.remaining) OVER (PARTITION BY l.feature))::bigint AS balance,
             row_number() OVER (
-                each ORDER BY l.priority, coalesce(l.expires_at, 'infinity'), l.created_at, l.id
+                PARTITION BY l.feature
+                ORDER BY l.priority, coalesce(l.expires_at, 'infinity'), l.created_at, l.id
             ) AS place
         FROM credit_lots l
         CROSS JOIN LATERAL (
@@ -31,7 +33,6 @@ CREATE OR REPLACE FUNCTION credit_lots_at(
             AND l.starts_at <= coalesce(moment, statement_timestamp())
             AND coalesce(l.expires_at, 'infinity') > coalesce(moment, statement_timestamp())
             AND e.remaining > 0
-        WINDOW each AS (PARTITION BY l.feature)
     ) l
     WHERE l.place <= shown
     ORDER BY l.feature COLLATE "C", l.place
