@@ -25,6 +25,7 @@ from app.core.http.routing import configure_routing
 from app.core.observability import logs, telemetry
 from app.core.openapi.api import Api
 from app.core.outgoing import Outgoing
+from app.domains.joining import admit_signed_in
 from app.events.catalogue import describe_webhooks
 from app.extensions import db
 from app.operations.routes import open_documentation
@@ -93,6 +94,7 @@ def create_app(
     app.extensions["config"] = config
     app.extensions["token_verifier"] = TokenVerifier(config)
     app.extensions["identity_provider"] = IdentityProvider(config)
+    app.extensions["admit_signed_in"] = admit_signed_in
     app.extensions["guarded_outgoing"] = Outgoing(
         only_public=not config.webhook_allow_private, proxy=config.webhook_proxy
     )

@@ -22,6 +22,7 @@ FIELD_LIMITS = {
     "email_field_limit",
     "options_limit",
 }
+NEW_MEMBER = {"idp_membership_id_taken", "idp_user_id_taken", "membership_exists"}
 IMPOSSIBLE = {
     ("get", "/v1/operations/findings"): {"secrets_key_missing"},  # it is a finding
     ("post", "/webhooks/billing/{provider}"): {"certificate_unavailable"},  # they need none
@@ -42,6 +43,9 @@ IMPOSSIBLE = {
         "membership_exists",
         "provider_field",
     },
+    # The tenant's lock keeps other users and memberships away, and without a seat it suggests.
+    ("post", "/v1/domains/{domain_id}/sweep"): {*NEW_MEMBER, "role_above_own", "seat_limit"},
+    ("post", "/v1/join-requests/{join_request_id}/accept"): NEW_MEMBER,
     ("post", "/v1/users"): {"erasure_requested"},
     ("delete", "/v1/users/{user_id}"): {
         "idp_user_id_taken",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import asdict
+from functools import partial
 
 from flask import current_app, g, make_response, redirect, render_template, request, url_for
 from werkzeug.exceptions import NotFound
@@ -95,6 +96,9 @@ def finish_oidc() -> Shown:
             claims = provider.redeem(code, attempt, _callback_url())
         except Unauthenticated:
             return _refused("The identity provider's answer is not valid. Try again.")
+    if claims.email is not None:  # a domain of a tenant may let the person in
+        admit = current_app.extensions["admit_signed_in"]
+        retries.run(partial(admit, claims.subject, claims.email))
     response = redirect(safe_target(ticket.data["next"]), 303)
     response = remember_state(response, "")
     return begin_session(response, claims.subject, claims.org_id, claims.email)

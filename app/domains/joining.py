@@ -14,10 +14,11 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select
 
 from app.audit.service import record, record_creation
-from app.core.actors import Actor
-from app.core.db import queries
+from app.core.actors import SYSTEM_IDP, Actor
+from app.core.db import queries, tenancy
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row, writes
+from app.core.validation.scalars import address_or_empty
 from app.domains.domain_names import domain_of, with_parents
 from app.domains.models import Domain, DomainState, Join, JoinRequest, JoinRequestState
 from app.memberships import seats
@@ -90,6 +91,12 @@ def admit(people: Iterable[Person], *, actor: Actor) -> None:
     found = match(people)
     for person, domain in sorted(found, key=lambda pair: pair[1].tenant_id):  # locks, in one order
         admit_to(domain, person, actor=actor)
+
+
+def admit_signed_in(subject: str, email: str) -> None:
+    """Admit who has just signed in to the console with this verified address."""
+    tenancy.enter(tenancy.PLATFORM)
+    admit([Newcomer(subject, address_or_empty(email))], actor=SYSTEM_IDP)
 
 
 def match(people: Iterable[Person]) -> list[tuple[Person, Domain]]:

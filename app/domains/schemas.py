@@ -144,7 +144,7 @@ class DomainQuerySchema(Documented, PageQuerySchema):
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     name = Str(description="Only this name, with A-labels.")
-    state = Choice(DomainState)
+    state = Choice(DomainState, description="Only domains in this state.")
 
 
 class JoinRequestSchema(Documented, AnswerSchema):
@@ -171,7 +171,7 @@ class JoinRequestQuerySchema(Documented, PageQuerySchema):
     """Filters of the list of join requests."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    state = Choice(JoinRequestState)
+    state = Choice(JoinRequestState, description="Only requests in this state.")
 
 
 class SweepQuerySchema(Documented):

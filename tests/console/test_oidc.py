@@ -16,7 +16,13 @@ from app import create_app
 from app.auth.oidc import Attempt, SignInRefused
 from tests import database
 from tests.console.conftest import Browser
-from tests.factories import create_member, create_membership, create_tenant, create_user
+from tests.factories import (
+    create_domain,
+    create_member,
+    create_membership,
+    create_tenant,
+    create_user,
+)
 from tests.npm import node_with
 
 FOLDER = Path(__file__).with_name("oidc")
@@ -91,6 +97,15 @@ class TestSignIn:
         browser.get(answer_of(begin(browser), "ada"), headers={})
 
         assert browser.get("/console").location.startswith("/console/choose-tenant")
+
+    def test_lets_in_by_a_verified_domain(self, browser):
+        tenant = create_tenant()
+        create_domain(tenant, name="example.com", state="verified", join="auto")
+
+        browser.get(answer_of(begin(browser), "ada!example.com"), headers={})
+
+        assert tenant.name in browser.get("/console/choose-tenant").text
+        assert database.query("SELECT role FROM memberships")[0].role == "member"
 
     def test_asks_with_pkce_state_and_nonce(self, browser):
         query = parse_qs(urlsplit(begin(browser)).query)

@@ -17,10 +17,10 @@ from tests.document import resolved
 from tests.factories import platform_token
 
 VERB = re.compile(
-    "accept|archive|assign|cancel|check|consume|correct|create|delete|evaluate|explain|export|extend|find|get|grant|lift|list"
+    "accept|archive|assign|cancel|check|consume|correct|create|decline|delete|evaluate|explain|export|extend|find|get|grant|lift|list"
     "|patch|preview|receive|reconcile|recover|release|renew|reorder|replay|request|resend|restore|revoke|rotate"
-    "|send|set|settle|suspend"
-    "|test|update|validate|withdraw"
+    "|send|set|settle|suspend|sweep"
+    "|test|update|validate|verify|withdraw"
 )
 VERBS = {
     ("get", False): "list",

@@ -14,6 +14,9 @@ from app.core.jobs.queues import JOBS
 from app.credits import jobs as credits
 from app.credits import service as credit_service
 from app.credits.models import CreditLot
+from app.domains import challenges, checks
+from app.domains import jobs as domains
+from app.domains.models import Domain
 from app.imports import jobs as imports
 from app.imports import service as import_service
 from app.imports.models import Import, ImportPiece
@@ -31,6 +34,7 @@ from app.users.models import User, UserErasure
 from app.webhooks.deliveries.models import WebhookDelivery
 from tests import database
 from tests.factories import (
+    create_domain,
     create_lot,
     create_member,
     create_membership,
@@ -246,7 +250,22 @@ def schedule(app, api, bad, monkeypatch):
     return set(pushed) == {job.name for job in JOBS.values() if job.every}
 
 
+def check_domains(app, api, bad, monkeypatch):
+    monkeypatch.setattr(challenges, "check", lambda *_: None)
+    made = [create_domain(create_tenant(), next_check_at=utcnow()) for _ in range(3)]
+    bad(checks, "store", lambda domain_id, _: domain_id == made[0].id)
+
+    domains.check_domains()
+
+    return [database.row(Domain, id=one.id).state for one in made] == [
+        "pending",
+        "verified",
+        "verified",
+    ]
+
+
 CASES = {
+    "app.domains.jobs.check_domains": check_domains,
     "app.credits.jobs.refresh_credits": refresh_credits,
     "app.imports.jobs.apply_import": apply_import,
     "app.imports.jobs.remove_old_imports": remove_old_imports,
