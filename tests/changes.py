@@ -31,6 +31,8 @@ from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.invitations import service as invitations
 from app.plans.models import PlanPrice
+from app.setup_links import service as setup_links
+from app.setup_links.models import SetupScope
 from app.tenants.models import Tenant
 from app.users import service as users
 from app.users.models import User
@@ -44,7 +46,6 @@ from tests.factories import (
     create_join_request,
     create_lot,
     create_preset,
-    create_setup_link,
     create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
@@ -127,6 +128,9 @@ def make_world(app: Flask) -> dict[str, Any]:
         facts = {"include_subdomains": False, "enforce_sso": False}
         domain = domains.create(tenant_id, {**rule, **facts}, actor=SYSTEM_CLI)
         joining.admit_to(domain, Newcomer("suggested", "suggested@example.org"), actor=SYSTEM_IDP)
+        setup_links.create(
+            tenant_id, [SetupScope.SCIM], lifetime=timedelta(hours=1), actor=SYSTEM_CLI
+        )
         newcomer = users.create(
             tenant_id, {"idp_user_id": "newcomer", "email": "new@example.com"}, actor=SYSTEM_CLI
         )
@@ -151,7 +155,6 @@ def make_world(app: Flask) -> dict[str, Any]:
         request_id="",
     )
     create_webhook_endpoint(tenant_id)
-    create_setup_link(tenant_id)
     create_sso_connection(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)

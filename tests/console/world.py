@@ -39,7 +39,7 @@ from tests.scim.directory import create_connection
 ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # They need more than the ids of rows: a secret, an address, or a row in another state.
 LEFT_OUT_NAMES = """
-    begin_oidc confirm_link finish_oidc read_asset remove_suppression restore_field
+    begin_oidc confirm_link finish_oidc read_asset read_brand remove_suppression restore_field
     sign_in unknown_page
 """
 LEFT_OUT = {f"console.{name}" for name in LEFT_OUT_NAMES.split()}
