@@ -21,7 +21,7 @@ MIN_CONTRAST = 4.5
 # The page, the bar above it, and what a shade is mixed with until it can be read on both.
 LIGHT = ((255, 255, 255), (247, 248, 250), BLACK)
 DARK = ((18, 22, 29), (23, 28, 37), WHITE)
-LOGO_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 STYLESHEET = """\
 :root:not([data-theme=dark]), [data-theme=light] {{
 {light}}}
@@ -35,27 +35,26 @@ STYLESHEET = """\
 def brand() -> dict[str, str]:
     """The name, and the addresses of the logo and the style sheet; empty for what is not set."""
     config = current_config()
-    name = config.setup_name or config.console_name
-    logo, color = config.setup_logo, config.setup_color
+    urls = {
+        name: url_for("console.read_brand", digest=_digest(content), name=name)
+        for name, (content, _) in _files().items()
+    }
     return {
-        "name": name,
-        "logo_url": _url("logo", logo[0]) if logo else "",
-        "style_url": _url("setup.css", stylesheet(color).encode()) if color else "",
+        "name": config.setup_name or config.console_name,
+        "logo_url": urls.get("logo", ""),
+        "style_url": urls.get("setup.css", ""),
     }
 
 
-def brand_response(name: str) -> Response:
-    """The file of this name; raises KeyError for one that is not known or not set."""
-    config = current_config()
-    if name == "logo" and config.setup_logo:
-        content, content_type = config.setup_logo
-        response = Response(content, content_type=content_type)
-        response.headers["Content-Security-Policy"] = LOGO_POLICY
-    elif name == "setup.css" and config.setup_color:
-        response = Response(stylesheet(config.setup_color), content_type="text/css; charset=utf-8")
-    else:
-        raise KeyError(name)
-    response.headers["Cache-Control"] = CACHED
+def brand_response(name: str, digest: str) -> Response:
+    """The file of this name; raises KeyError for one that is not known or not set.
+
+    It is only cached by the address of its own content, as in :mod:`app.console.assets`.
+    """
+    content, content_type = _files()[name]
+    response = Response(content, content_type=content_type)
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["Cache-Control"] = CACHED if digest == _digest(content) else "no-store"
     return response
 
 
@@ -114,6 +113,16 @@ def _declarations(properties: dict[str, Rgb]) -> str:
     )
 
 
-def _url(name: str, content: bytes) -> str:
-    digest = hashlib.sha256(content).hexdigest()[:16]
-    return url_for("console.read_brand", digest=digest, name=name)
+def _files() -> dict[str, tuple[bytes, str]]:
+    """The files that the settings give: their contents and types by their names."""
+    config, found = current_config(), {}
+    if config.setup_logo:
+        found["logo"] = config.setup_logo
+    if config.setup_color:
+        found["setup.css"] = stylesheet(config.setup_color).encode(), "text/css; charset=utf-8"
+    return found
+
+
+@cache
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -28,7 +28,7 @@ def read_asset(digest: str, name: str) -> Response:
 def read_brand(digest: str, name: str) -> Response:
     """Send the logo or the colours of the setup pages."""
     try:
-        return brand_response(name)
+        return brand_response(name, digest)
     except KeyError:
         raise NotFound from None
 

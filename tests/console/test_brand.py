@@ -151,6 +151,8 @@ class TestPages:
         assert style.mimetype == "text/css"
         assert "--pico-primary-inverse: #000000" in style.text
         assert "immutable" in style.headers["Cache-Control"]
+        other = Browser(branded).get("/console/brand/of-another-version/logo")
+        assert other.headers["Cache-Control"] == "no-store"
 
     def test_have_the_consoles_look_without_settings(self, app, tenant):
         browser, _ = open_link(app, create_link(tenant))
