@@ -27,12 +27,12 @@ ACTIONS: dict[str, str] = {
 TAKE_ENDING = Statement(
     "sso_connections.take_ending",
     """
-    UPDATE sso_connections SET announced_end = certificate_ends_at WHERE (tenant_id, id) IN (
-        SELECT tenant_id, id FROM sso_connections
+    UPDATE sso_connections SET announced_end = certificate_ends_at WHERE id = ANY (ARRAY(
+        SELECT id FROM sso_connections
         WHERE certificate_ends_at <= now() + :notice AND state = 'active'
             AND announced_end IS DISTINCT FROM certificate_ends_at
         ORDER BY certificate_ends_at LIMIT :limit FOR UPDATE SKIP LOCKED
-    ) RETURNING *
+    )) RETURNING *
     """,
 )
 
