@@ -16,7 +16,7 @@ WITHOUT_JSON = {
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
     "api-keys revoke", "billing customers delete", "billing prices delete", "custom-fields delete", "domains delete", "emails lift", "flags delete-override", "invitations revoke", "plans delete",
-    "platform-admins remove", "scim delete", "tenants delete", "tenants plan clear", "tenants suspend",
+    "platform-admins remove", "scim delete", "setup-links revoke", "tenants delete", "tenants plan clear", "tenants suspend",
     "usage holds release", "users delete", "users erase", "webhook-endpoints delete",
 }  # fmt: skip
 

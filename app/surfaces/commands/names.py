@@ -37,7 +37,7 @@ GROUPS = {
     "plans": "List, create, change and delete plan presets.",
     "privacy": "Export what is stored about one user.",
     "scim": "Create, change and delete SCIM connections.",
-    "setup-links": "Create, list and revoke links by which customers set things up.",
+    "setup-links": "Create, list and revoke setup links.",
     "search": "Find tenants, users and more: search QUERY.",
     "sso-connections": "Show connections to companies' own sign-in.",
     "subscriptions": "List, create, change and cancel subscriptions.",
