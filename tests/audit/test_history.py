@@ -109,6 +109,7 @@ class TestHistory:
             "/v1/api-keys": "api_key.created",
             "/v1/scim-connections": "scim_connection.created",
             "/v1/sso-connections": "sso_connection.activated",
+            "/v1/invitations": "invitation.created",
             "/v1/setup-links": "setup_link.created",
             "/v1/webhook-endpoints": "webhook_endpoint.created",
         }
