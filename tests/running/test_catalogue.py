@@ -18,6 +18,7 @@ JOIN pg_attribute ON attrelid = indrelid AND attnum = indkey[0]
 WHERE relforcerowsecurity AND indisunique
 """
 GLOBAL = {"plan_presets"}  # any table may point to it
+OF_ONE_TENANT = {("domains", "name")}  # one tenant at most has verified a name
 BY_PROVIDER = {"billing_customers"}
 """A provider's customer has one tenant. Only the platform writes these rows."""
 
@@ -37,6 +38,7 @@ class TestCatalogue:
     def test_every_unique_index_of_a_tenants_table_begins_with_the_tenant(self, app, instance):
         rows = fetch(instance, UNIQUE)
 
+        rows = [one for one in rows if tuple(one) not in OF_ONE_TENANT]
         firsts = {first for table, first in rows if table not in BY_PROVIDER}
         assert firsts == {"tenant_id"}
         assert len({table for table, _ in rows}) >= 8
