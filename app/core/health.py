@@ -3,7 +3,8 @@
 In such a module ``CHECKS`` maps the name of each finding to a function, ``metrics()`` yields metrics
 for ``/metrics``, and ``WORK`` maps the name of each number of ``GET /v1/operations/work`` to a SELECT
 of what is counted, and to the path of the list of it. In these ``{days}`` stands for the span that
-counts, ``{soon}`` and ``{since}`` for its end and its beginning. All are optional. All functions run in the platform's scope.
+counts, ``{soon}`` and ``{since}`` for its end and its beginning, and ``{month}`` for the moment in
+30 days. All are optional. All functions run in the platform's scope.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def count_work() -> Iterator[Number]:
     """Each number is one statement with a time-out. The transaction has the platform's scope."""
     LIMIT_TIME.first(limit=QUICKLY)
     now, span = utcnow(), timedelta(days=DAYS)
-    times = {"soon": rfc3339(now + span), "since": rfc3339(now - span)}
+    ends = {"soon": now + span, "since": now - span, "month": now + timedelta(days=30)}
+    times = {name: rfc3339(moment) for name, moment in ends.items()}
     for domain in current_app.extensions["health"]:
         for name, (rows, path) in getattr(domain, "WORK", {}).items():
             count = _count(name, rows)

@@ -110,8 +110,9 @@ def list_work() -> list[Number]:
 
     `trials_ending` within 7 days, `past_due` subscriptions, `over_limit`: tenants that have used up
     a limit, `failing_endpoints`, `failed_deliveries` of 7 days, `failed_webhooks`, `waiting_people`
-    of the identity provider, `waiting_billing`: billing events whose tenant is not known, `findings`:
-    faults of PostgreSQL, Redis, the queues and the stored rows.
+    of the identity provider, `waiting_billing`: billing events whose tenant is not known,
+    `join_requests` that wait, `lapsed_domains`, `ending_certificates` of SSO connections within 30
+    days, `findings`: faults of PostgreSQL, Redis, the queues and the stored rows.
     """
     return list(attention.count_work())
 

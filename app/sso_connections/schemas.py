@@ -44,3 +44,6 @@ class SsoConnectionQuerySchema(PageQuerySchema):
 
     tenant_id = Uuid(metadata=ONE_TENANT)
     state = Choice(SsoState, description="Only connections in this state.")
+    certificate_ends_before = AwareDateTime(
+        description="Only connections with a certificate that ends before this time."
+    )

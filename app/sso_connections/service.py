@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from app.audit.service import record, record_creation
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.list_conditions import between
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
@@ -43,10 +44,15 @@ def get_connection(connection_id: UUID | str) -> SsoConnection:
 
 
 def list_connections(
-    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, **equal: object
+    paging: Paging = FIRST_PAGE,
+    *,
+    tenant_id: UUID | None = None,
+    certificate_ends_before: datetime | None = None,
+    **equal: object,
 ) -> Page:
     """One page of a tenant's connections (of all, for the platform); ``equal``: columns' values."""
-    return paginate(SsoConnection, paging, equal=equal, tenant_id=tenant_id)
+    ending = between(SsoConnection.certificate_ends_at, None, certificate_ends_before)
+    return paginate(SsoConnection, paging, *ending, equal=equal, tenant_id=tenant_id)
 
 
 def mirror(

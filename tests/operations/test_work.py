@@ -13,9 +13,12 @@ from app.plans.models import PlanAssignment
 from app.usage.models import UsageCounter
 from tests import database
 from tests.factories import (
+    create_domain,
+    create_join_request,
     create_limits,
     create_member,
     create_preset,
+    create_sso_connection,
     create_subscription,
     create_tenant,
     create_webhook_endpoint,
@@ -84,6 +87,9 @@ class TestWork:
             "waiting_billing": 0,
             "failing_endpoints": 0,
             "failed_deliveries": 0,
+            "join_requests": 0,
+            "lapsed_domains": 0,
+            "ending_certificates": 0,
         }
 
     def test_is_for_superadmins(self, api, app):
@@ -190,6 +196,28 @@ class TestWork:
             )
 
         assert len(counted("waiting_people")["rows"]) == 1
+
+    def test_counts_people_who_want_to_join(self, counted):
+        waiting = create_join_request(create_tenant())
+        create_join_request(create_tenant(), state="declined")
+
+        assert [row["id"] for row in counted("join_requests")["rows"]] == [str(waiting.id)]
+
+    def test_counts_domains_that_lapsed(self, counted):
+        lapsed = create_domain(create_tenant(), state="lapsed")
+        create_domain(create_tenant(), state="failed")
+
+        assert [row["id"] for row in counted("lapsed_domains")["rows"]] == [str(lapsed.id)]
+
+    def test_counts_certificates_that_end_within_a_month(self, counted):
+        tenant = create_tenant()
+        for state, days in (("active", 29), ("active", 31), ("inactive", 29)):
+            ends = utcnow() + timedelta(days=days)
+            create_sso_connection(tenant.id, name=str(days), state=state, certificate_ends_at=ends)
+
+        (row,) = counted("ending_certificates")["rows"]
+
+        assert (row["name"], row["state"]) == ("29", "active")
 
     def test_counts_the_faults_of_the_installation(self, work):
         create_preset("free", beta=True)

@@ -28,7 +28,11 @@ class Condition:
     finds_ids: bool = False
 
 
-TimeColumn = ColumnElement[datetime] | InstrumentedAttribute[datetime]
+TimeColumn = (
+    ColumnElement[datetime]
+    | InstrumentedAttribute[datetime]
+    | InstrumentedAttribute[datetime | None]
+)
 
 
 def between(column: TimeColumn, since: datetime | None, until: datetime | None) -> list[Condition]:
