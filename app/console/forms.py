@@ -76,7 +76,7 @@ class Form:
         undo: str | Callable[[Inputs], str] = "",
         show: Callable[[Answer], Shown] | None = None,
         preview: str = "",
-        has_dry_run: bool = False,
+        dry_run: str = "",
     ) -> Shown:
         """The page of a GET; a POST sends the values and the version to ``path`` below the row.
 
@@ -85,13 +85,13 @@ class Form:
         ``in_query`` they are in the query. ``changed_only`` sends only values that differ from those
         that were shown. ``undo`` is the page, below where Cancel leads, that makes the opposite change with
         the values that were shown, or a function that chooses it by them. ``preview`` is a path below
-        the row that tells what the change would do; with ``has_dry_run`` the same request tells it. Raises Refused for an error that no change of
-        the form can mend.
+        the row that tells what the change would do; ``dry_run`` is the name in the query with which the
+        same request tells it. Raises Refused for an error that no change of the form can mend.
         """
         if changed_only:
             undo = undo or request.path.rpartition("/")[2]
         self.remembers = bool(undo) and (request.method != "POST" or BEFORE in request.form)
-        self.can_preview = has_dry_run or bool(preview)
+        self.can_preview = bool(preview or dry_run)
         if request.method != "POST":
             return self.page()
         values = self.posted(changed_only=changed_only)
@@ -104,10 +104,10 @@ class Form:
         if body is None and self.fields and not in_query:
             sent = values
         is_preview = self.can_preview and PREVIEW in request.form
-        if is_preview and has_dry_run:
-            preview, query = path, {**(query or {}), "dry_run": True}
+        if is_preview and dry_run:
+            preview, query = path, {**(query or {}), dry_run: True}
         answer = call(
-            "POST" if is_preview and not has_dry_run else method,
+            "POST" if is_preview and not dry_run else method,
             self.row + (preview if is_preview else path),
             query={**(query or {}), **values} if in_query else query,
             body=sent,

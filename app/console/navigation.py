@@ -48,6 +48,7 @@ TENANT = (
     ("list_fields", "Custom fields", Permission.CUSTOM_FIELDS_READ),
     ("list_api_keys", "API keys", Permission.API_KEYS_READ),
     ("list_endpoints", "Events out", Permission.EVENTS_READ),
+    ("list_domains", "Sign-in", Permission.DOMAINS_READ),
     ("list_connections", "SCIM", Permission.SCIM_READ),
     ("list_audit", "Audit", Permission.AUDIT_READ),
 )
@@ -79,10 +80,13 @@ TENANT_ACTIONS = (
     ("edit_tenant", "Edit the tenant", Permission.TENANTS_WRITE),
     ("create_user", "New user", Permission.USERS_WRITE),
     ("create_member", "Add a member", Permission.MEMBERSHIPS_WRITE),
+    ("create_invitation", "Invite a person", Permission.MEMBERSHIPS_WRITE),
     ("create_api_key", "New API key", Permission.API_KEYS_WRITE),
     ("create_endpoint", "New endpoint", Permission.EVENTS_WRITE),
     ("create_field", "New custom field", Permission.CUSTOM_FIELDS_WRITE),
     ("create_connection", "New SCIM connection", Permission.SCIM_WRITE),
+    ("create_domain", "Add a domain", Permission.DOMAINS_WRITE),
+    ("create_setup_link", "New setup link", Permission.TENANTS_WRITE),
     ("suspend_tenant", "Suspend the tenant", Permission.SUPERADMIN),
 )
 

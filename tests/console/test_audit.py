@@ -16,7 +16,7 @@ from app.extensions import db
 from app.tenants.models import Tenant
 from tests import database
 from tests.console.conftest import Browser
-from tests.console.world import address_of, create_world, pages_of
+from tests.console.world import RULE, address_of, create_world, know, pages_of
 from tests.factories import PLATFORM_SUBJECT, create_member, create_preset, credits_flag, save
 from tests.search import finding
 
@@ -66,6 +66,11 @@ def newcomer(world: dict[str, Any]) -> None:
     finding.create_user(database.row(Tenant), email="new@example.com")
 
 
+def known_person(world: dict[str, Any]) -> None:
+    know("ada@acme.example")
+    database.execute("UPDATE domains SET name = 'acme.example'")
+
+
 def order(world: dict[str, Any]) -> dict[str, Any]:
     return {"move": f"{world['field_id']} "}
 
@@ -84,6 +89,7 @@ CONNECTION = {
 }
 
 ACTIONS: dict[str, Action] = {
+    "accept_join_request": Action(),
     "activate_member": Action(after=("end_member",)),
     "activate_tenant": Action(after=("suspend_tenant",), is_platforms=True),
     "activate_user": Action(after=("deactivate_user",)),
@@ -99,26 +105,34 @@ ACTIONS: dict[str, Action] = {
         {"provider": "stripe", "customer_id": "cus_2", "tenant_id": "Acme"}, is_platforms=True
     ),
     "create_connection": Action(CONNECTION),
+    "create_domain": Action({"name": "acme.example", **RULE}),
     "create_endpoint": Action({"url": URL, "types": "*"}),
     "create_field": Action(FIELD),
     "create_import": Action({"file": (BytesIO(LINE), "x.jsonl")}, is_platforms=True),
+    "create_invitation": Action(
+        {"email": "new@example.com", "role": "viewer", "expires_in_days": "7"}
+    ),
     "create_member": Action({"user_id": "new@example.com", "role": "viewer"}, prepare=newcomer),
     "create_plan": Action({"name": "scale"}, is_platforms=True),
     "create_plan_flag": Action(LIMIT, query="?type=limit", is_platforms=True),
     "create_price": Action(
         {"provider": "stripe", "price_id": "price_2", "plan_name": "free"}, is_platforms=True
     ),
+    "create_setup_link": Action({"scopes": ["scim"], "expires_in_hours": "72"}),
     "create_tenant": Action({"name": "Other", "idp_org_id": "org_other"}, is_platforms=True),
     "create_user": Action({"idp_user_id": "user_new", "email": "new@example.com"}),
     "deactivate_user": Action(),
+    "decline_join_request": Action(),
     "delete_billing_customer": Action(is_platforms=True),
     "delete_connection": Action(SLUG),
+    "delete_domain": Action(SLUG),
     "delete_endpoint": Action(SLUG),
     "delete_field": Action({"form_confirmation": "department"}, after=("archive_field",)),
     "delete_price": Action(is_platforms=True),
     "delete_plan": Action({"form_confirmation": "unused"}, is_platforms=True, prepare=unused_plan),
     "delete_tenant": Action(SLUG, after=("suspend_tenant",), is_platforms=True),
     "edit_connection": Action({**CONNECTION, "status": "disabled"}),
+    "edit_domain": Action({"join": "auto", "join_role": "member"}),
     "edit_endpoint": Action({"url": URL, "types": "user.*", "is_active": "on"}),
     "edit_field": Action({"label": "Renamed"}),
     "edit_plan": Action({"name": "free", "display_name": "Renamed"}, is_platforms=True),
@@ -148,15 +162,20 @@ ACTIONS: dict[str, Action] = {
     "replay_failed_webhooks": Action(is_platforms=True, prepare=fail_event),
     "replay_webhook": Action(is_platforms=True, prepare=fail_event),
     "resend_delivery": Action(),
+    "resend_invitation": Action(),
     "restore_field": Action(after=("archive_field",)),
     "restore_tenant": Action(after=("suspend_tenant", "delete_tenant"), is_platforms=True),
     "revoke_api_key": Action(prepare=named_key, values={"form_confirmation": "sk_0123456789"}),
     "revoke_credits": Action({"reason": "Refunded"}, is_platforms=True, prepare=paid_in_credits),
+    "revoke_invitation": Action(),
+    "revoke_setup_link": Action(),
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),
     "suspend_tenants": Action({"reason": "Unpaid"}, is_platforms=True, with_ids="tenant_id"),
     "suspend_tenant": Action({"reason": "Unpaid", **SLUG}, is_platforms=True),
+    "sweep_domain": Action(prepare=known_person),
+    "verify_domain": Action(),
     "withdraw_plan": Action(SLUG, after=("assign_plan",), is_platforms=True),
 }
 

@@ -13,6 +13,8 @@ from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.credits import service as credits
 from app.events.models import Event
+from app.identity_sync import sync
+from app.identity_sync.events import Change, UserEvent
 from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
 from app.plans.models import PlanPrice
@@ -24,9 +26,14 @@ from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
+    create_domain,
+    create_invitation,
+    create_join_request,
     create_limits,
     create_member,
     create_override,
+    create_setup_link,
+    create_sso_connection,
     create_subscription,
     create_webhook_endpoint,
     credits_flag,
@@ -38,6 +45,8 @@ from tests.scim.directory import create_connection
 
 ATTACK = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 # They need more than the ids of rows: a secret, an address, or a row in another state.
+ADDRESS = "<img/src=x>@example.com"  # which no address forbids
+RULE = {"join": "suggest", "join_role": "member"}
 LEFT_OUT_NAMES = """
     begin_oidc confirm_link finish_oidc read_asset read_brand remove_suppression restore_field
     sign_in unknown_page
@@ -61,6 +70,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
     customer = {"provider": "stripe", "customer_id": "cus_1"}
     save(BillingCustomer, tenant_id=tenant.id, **customer, is_manual=True)
     price = save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
+    create_sso_connection(tenant.id, name=ATTACK, certificate_ends_at=utcnow())
     return {
         **customer,
         **_metered(tenant),
@@ -81,6 +91,10 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "endpoint_id": endpoint.id,
         "delivery_id": database.row(WebhookDelivery).id,
         "purpose": "assign_plan",
+        "invitation_id": create_invitation(tenant.id, email=ADDRESS, digest="x").id,
+        "request_id": create_join_request(tenant, first_name=ATTACK, email=ADDRESS).id,
+        "domain_id": create_domain(tenant, state="verified", **RULE).id,
+        "link_id": create_setup_link(tenant.id, contact=ADDRESS).id,
         "user": user,
     }
 
@@ -92,6 +106,23 @@ def use(tenant: Any, feature: str, *amounts: int) -> None:
         day = utcnow().date() - timedelta(days=len(amounts) - 1 - place)
         save(UsageDay, **counter, day=day, used=sum(amounts[: place + 1]), added=amount)
     save(UsageCounter, **counter, used=sum(amounts), announced=0)
+
+
+def know(*addresses: str) -> None:
+    """People whom the identity provider has told of, and whose addresses it has verified."""
+    at = utcnow()
+    told = [
+        UserEvent(
+            object_id=address,
+            change=Change.CREATED,
+            email=address,
+            email_verified=True,
+            occurred_at=at,
+        )
+        for address in addresses
+    ]
+    with platform_transaction():
+        sync.apply(told, source="workos", event_id="evt_1", roles={})
 
 
 def pages_of(app: Flask, method: str, name: str = "") -> list[Rule]:

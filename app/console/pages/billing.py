@@ -74,7 +74,7 @@ def compare_billing(provider: str) -> Shown:
 def create_price() -> Shown:
     form = Form("New price", (*NAMED, *GIVEN), template="price_form", back=_home())
     form.values = {"sort_order": 0}
-    return form.send("PUT", PRICES, has_dry_run=True, done=DONE)
+    return form.send("PUT", PRICES, dry_run="dry_run", done=DONE)
 
 
 @form_page("/billing/prices/<uuid:price_id>/edit")
@@ -85,7 +85,7 @@ def edit_price(price_id: UUID) -> Shown:
     named = {one.name: price[one.name] for one in NAMED}
     undo = f"prices/{price_id}/edit"
     return form.send(
-        "PUT", PRICES, body=lambda values: named | values, has_dry_run=True, done=DONE, undo=undo
+        "PUT", PRICES, body=lambda values: named | values, dry_run="dry_run", done=DONE, undo=undo
     )
 
 

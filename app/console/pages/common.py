@@ -108,7 +108,10 @@ def is_followed() -> bool:
 def secret_page(
     title: str, answer: api.Answer, *, name: str, back: str, key: str = "secret", **values: object
 ) -> Shown:
-    """The page with a new secret, which is ``key`` of the answer; ``name`` is the key of its name."""
+    """The page with a new secret, which is ``key`` of the answer; ``name`` is the key of its name.
+
+    ``what`` among ``values`` is what the secret is, such as a link.
+    """
     data = answer.data
     page = render("secret", title, secret=data.get(key), name=data[name], back=back, **values)
     return page, answer.status

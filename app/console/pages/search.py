@@ -24,6 +24,9 @@ LABELS = {
     "failed_webhooks": "Failed webhooks of providers",
     "waiting_billing": "Billing events that wait for a tenant",
     "waiting_people": "People who wait for a counterpart",
+    "join_requests": "People who want to join",
+    "lapsed_domains": "Domains that lapsed",
+    "ending_certificates": "SSO certificates that end within 30 days",
     "findings": "Faults of the installation",
 }
 # A list of the API -> the page that shows it.
@@ -35,6 +38,9 @@ PAGES = {
     "/v1/webhooks/events": "list_webhooks",
     "/v1/identity/waiting": "list_waiting",
     "/v1/billing/customers/waiting": "show_billing",
+    "/v1/join-requests": "list_join_requests",
+    "/v1/domains": "list_domains",
+    "/v1/sso-connections": "list_sso_connections",
     "/v1/operations/findings": "show_operations",
 }
 

@@ -21,6 +21,7 @@ from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
 from app.console.metadata import metadata_facts, metadata_form, metadata_patches
 from app.console.navigation import PLATFORM_ACTIONS
 from app.console.pages.common import TENANT, choose, name_of, recent_changes, slug_of
+from app.console.pages.domains import wants_attention
 from app.core.clock import utcnow
 from app.core.json_text import Json
 
@@ -132,6 +133,7 @@ def show_tenant(tenant_id: UUID) -> Shown:
         meter=meter,
         endpoints=[each for each in endpoints.data if _is_failing(each)] if endpoints else (),
         deletion=deletion and deletion.data,
+        joining=wants_attention(tenant_id),
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
         notes=api.get(f"{path}/notes").data if current_session().is_platform else None,
         history=recent_changes(tenant_id=tenant_id),

@@ -1,0 +1,178 @@
+"""Domains of a tenant and who joins by them, single sign-on, and links to set these up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import UUID
+
+from flask import request, url_for
+
+from app.console import api
+from app.console.access import Notice
+from app.console.blueprint import Shown, form_page, page, render
+from app.console.fields import Field, choices
+from app.console.forms import Form
+from app.console.lists import Filter, list_rows, show_list
+from app.console.pages.common import SOON, recent_history, secret_page, slug_of
+from app.console.pages.joining import REQUESTS, offered_roles, row_form
+from app.core.clock import rfc3339, utcnow
+from app.core.json_text import Json
+
+DOMAINS, LINKS, SSO = "/v1/domains", "/v1/setup-links", "/v1/sso-connections"
+PLACE = "/tenants/<uuid:tenant_id>/domains"
+NEAR = timedelta(days=30)  # the end of a certificate
+STATES = choices("pending", "verified", "failed", "lapsed")
+RULES = {
+    "off": "do not join by this domain",
+    "suggest": "wait until an owner or admin accepts them",
+    "auto": "join at once while a seat is free",
+}
+SCOPES = {
+    "scim": "directory (SCIM)",
+    "domains": "domains",
+    "sso": "single sign-on",
+    "webhook_endpoints": "webhook endpoint",
+}
+ENDS = Filter("certificate_ends_before", "Certificate ends until", kind="date")
+NAME = Field("name", "Domain", help="Such as example.com.", is_required=True)
+JOIN = Field("join", "New people", "select", choices=list(RULES.items()), is_required=True)
+FIELDS = (
+    Field("include_subdomains", "Also its subdomains", "boolean"),
+    JOIN,
+    Field("join_role", "Their role", "select", choices=offered_roles, is_required=True),
+    Field("enforce_sso", "The identity provider requires single sign-on", "boolean"),
+)
+LINK = (
+    Field("scopes", "Tasks", "checks", choices=list(SCOPES.items())),
+    Field("contact", "E-mail of whom it is for", "email", help="Nothing is sent there."),
+    Field("expires_in_hours", "Hours until it ends", "integer", "1 to 168.", is_required=True),
+)
+
+
+@page("/domains", also_of_tenant=True)
+def list_domains(tenant_id: UUID | None = None) -> Shown:
+    columns = "id tenant.name name state error join join_role enforce_sso checked_at created_at"
+    filters = (Filter("state", "State", STATES),)
+    listing = list_rows(DOMAINS, filters, tenant_id=tenant_id, include="tenant")
+    return show_list("domains", "Domains", listing, columns, rules=RULES)
+
+
+def wants_attention(tenant_id: UUID) -> dict[str, Json]:
+    """Join requests that wait, domains that lapsed, certificates near their end."""
+    ending = {"state": "active", "certificate_ends_before": rfc3339(utcnow() + NEAR)}
+    found = {
+        "join_requests": api.find(REQUESTS, tenant_id=tenant_id, state="pending"),
+        "lapsed_domains": api.find(DOMAINS, tenant_id=tenant_id, state="lapsed"),
+        "ending_certificates": api.find(SSO, tenant_id=tenant_id, **ending),
+    }
+    return {name: answer.data for name, answer in found.items() if answer and answer.data}
+
+
+@form_page(f"{PLACE}/new")
+def create_domain(tenant_id: UUID) -> Shown:
+    values = {"join": "off", "join_role": "member"}
+    form = Form("Add a domain", (NAME, *FIELDS), values=values)
+    return form.send(
+        "POST",
+        DOMAINS,
+        query={"tenant_id": tenant_id},
+        done="Set the record below, then check it.",
+        to=lambda answer: f"{form.back}/{answer.data['id']}",
+    )
+
+
+@page(f"{PLACE}/<uuid:domain_id>")
+def show_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
+    path = f"{DOMAINS}/{domain_id}"
+    one = api.get(path).data
+    due, has_failed = one["next_check_at"], bool(one["error"])
+    text = "The record does not verify the domain." if has_failed else "The record was found."
+    return render(
+        "domain",
+        one["display_name"],
+        domain=one,
+        rules=RULES,
+        is_underway=due is not None and datetime.fromisoformat(due) < utcnow() + SOON,
+        outcome=Notice(text, is_bad=has_failed),
+        history=recent_history(path),
+    )
+
+
+@form_page(f"{PLACE}/<uuid:domain_id>/verify")
+def verify_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
+    form = Form("Check the record", row=f"{DOMAINS}/{domain_id}")
+    return form.send("POST", "/verify", done="The record is looked for now.")
+
+
+@form_page(f"{PLACE}/<uuid:domain_id>/edit")
+def edit_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
+    form = Form("Edit the domain", FIELDS, row=f"{DOMAINS}/{domain_id}")
+    return form.send("PATCH", done="The domain was changed.", changed_only=True)
+
+
+@form_page(f"{PLACE}/<uuid:domain_id>/sweep")
+def sweep_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
+    """Take in the people who were known before the rule; a page takes in some of many."""
+    path = f"{DOMAINS}/{domain_id}"
+    form = Form("Take in known people", row=path, template="domain_sweep", submit="Take them in")
+    query = {"after": request.args.get("after", "")}
+    return form.send("POST", "/sweep", query=query, dry_run="preview", done=_swept, to=_next_sweep)
+
+
+def _swept(answer: api.Answer) -> str:
+    people = answer.data["people"]
+    joined = sum(one["state"] == "accepted" for one in people)
+    more = " There are more people: take in the next." if answer.data["next_after"] else ""
+    return f"Joined: {joined:,}. Waiting for an answer: {len(people) - joined:,}.{more}"
+
+
+def _next_sweep(answer: api.Answer) -> str:
+    after = answer.data["next_after"]
+    name = "console.sweep_domain" if after else "console.show_domain"
+    return url_for(name, **(request.view_args or {}), after=after)
+
+
+@form_page(f"{PLACE}/<uuid:domain_id>/delete")
+def delete_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
+    confirmation = partial(slug_of, tenant_id)
+    form = Form("Delete the domain", row=f"{DOMAINS}/{domain_id}", confirmation=confirmation)
+    form.intro = "Nobody joins by it any more, and another tenant can verify it. Members stay."
+    to = url_for("console.list_domains", tenant_id=tenant_id)
+    return form.send("DELETE", done="The domain was deleted.", to=to)
+
+
+@page("/domains/sso", also_of_tenant=True)
+def list_sso_connections(tenant_id: UUID | None = None) -> Shown:
+    columns = "id tenant.name name provider type state domains certificate_ends_at created_at"
+    filters = (Filter("state", "State", choices("active", "inactive", "draft")), ENDS)
+    listing = list_rows(SSO, filters, tenant_id=tenant_id, include="tenant")
+    return show_list("sso_connections", "Single sign-on", listing, columns)
+
+
+@page(f"{PLACE}/setup-links")
+def list_setup_links(tenant_id: UUID) -> Shown:
+    columns = "id contact scopes state expires_at opened_at created_at"
+    states = choices("unopened", "opened", "revoked", "expired")
+    listing = list_rows(LINKS, (Filter("state", "State", states),), tenant_id=tenant_id)
+    return show_list("setup_links", "Setup links", listing, columns, scopes=SCOPES)
+
+
+@form_page(f"{PLACE}/setup-links/new")
+def create_setup_link(tenant_id: UUID) -> Shown:
+    form = Form("New setup link", LINK, values={"expires_in_hours": 72}, submit="Create")
+    form.intro = "The first browser that opens it can do these tasks, without an account."
+
+    def body(values: dict[str, object]) -> dict[str, object]:
+        given = {name: value for name, value in values.items() if value}
+        return {"tenant_id": str(tenant_id), **given}
+
+    show = partial(secret_page, "The link", name="contact", key="url", what="link", back=form.back)
+    return form.send("POST", LINKS, body=body, show=show)
+
+
+@form_page(f"{PLACE}/setup-links/<uuid:link_id>/revoke")
+def revoke_setup_link(tenant_id: UUID, link_id: UUID) -> Shown:
+    intro = "The link and the session of its browser end at once. What was set up stays."
+    form = row_form("Revoke the setup link", f"{LINKS}/{link_id}", intro, name="contact")
+    return form.send("DELETE", done="The setup link was revoked.")
