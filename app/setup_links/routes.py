@@ -86,7 +86,7 @@ def get(setup_link_id: str) -> object:
 @requires(Permission.TENANTS_WRITE)
 @blp.response(204)
 def revoke(setup_link_id: str) -> None:
-    """Revoke a setup link: its session ends at the next request. It stays in the list."""
+    """Revoke a setup link; its session ends at the next request. It stays in the list."""
     service.revoke(setup_link_id, actor=current_actor())
 
 

@@ -17,6 +17,7 @@ MAY_SCAN = {
     "events.sequence": "All rows of the outbox wait.",
     "flags.list_overrides_in_force": "It reads those of all tenants, at most 20,000.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
+    "setup_links.list": "For the platform it looks for a state in a table that people fill.",
     "usage_counters.count_over_limits": "It counts over all tenants, every ten minutes.",
     "usage_counters.list_over_limits": "It looks at all tenants, for half a second at most.",
     "webhook_deliveries.backlog": "There are as few endpoints as queued ones here.",
