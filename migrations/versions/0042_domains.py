@@ -97,8 +97,14 @@ def upgrade():
     for columns in (["user_id"], ["state", "created_at", "id"]):
         name = op.f(f"ix_join_requests_tenant_id_{'_'.join(columns)}")
         op.create_index(name, "join_requests", ["tenant_id", *columns])
+    op.create_index(op.f("ix_domains_name"), "domains", ["name"])
     for table in ("domains", "join_requests"):
-        for columns in (["id"], ["tenant_id", "created_at", "id"], ["created_at", "id"]):
+        for columns in (
+            ["id"],
+            ["tenant_id", "created_at", "id"],
+            ["state", "created_at", "id"],
+            ["created_at", "id"],
+        ):
             op.create_index(op.f(f"ix_{table}_{'_'.join(columns)}"), table, columns)
         op.create_index(
             op.f(f"ix_{table}_updated_at"),
