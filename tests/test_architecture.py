@@ -428,7 +428,7 @@ class TestEndpoints:
             "/console/sign-in/oidc",
             "/console/sign-in/callback",
             "/console/assets/<digest>/<name>",
-            "/console/brand/<digest>/<name>",
+            "/console/brand/<name>",
             "/console/setup/open",
         }
 

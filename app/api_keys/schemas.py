@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.auth.permissions import Permission
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Name, Str, Uuid
-from app.core.validation.schemas import AnswerSchema, Schema
+from app.core.validation.schemas import AttributedSchema, Schema
 
 
 class Documented(Schema):
@@ -28,14 +28,9 @@ class Documented(Schema):
     }
 
 
-class ApiKeySchema(Documented, AnswerSchema):
+class ApiKeySchema(Documented, AttributedSchema):
     """A key without its secret; ``prefix`` is the beginning of the secret."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = Uuid(
         nullable=True, description="Null for a platform key, which is valid in all tenants."
     )

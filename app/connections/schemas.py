@@ -20,7 +20,7 @@ from app.core.validation.fields import (
     Uuid,
 )
 from app.core.validation.messages import under
-from app.core.validation.schemas import AnswerSchema, Schema
+from app.core.validation.schemas import AnswerSchema, AttributedSchema, Schema
 
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
@@ -131,14 +131,9 @@ class PublicKey(JsonObject):
         return key
 
 
-class ScimConnectionSchema(Documented, AnswerSchema):
+class ScimConnectionSchema(Documented, AttributedSchema):
     """A connection of a directory, without its token; ``prefix`` is the token's beginning."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = Uuid()
     name = Str()
     provider = Choice(DirectoryProvider)

@@ -6,13 +6,11 @@ in dark. So links have a shade of the colour, and the text on a button is black 
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 
 from flask import Response, url_for
 
 from app.config import current_config
-from app.console.assets import CACHED
 
 Rgb = tuple[int, int, int]
 
@@ -35,26 +33,24 @@ STYLESHEET = """\
 def brand() -> dict[str, str]:
     """The name, and the addresses of the logo and the style sheet; empty for what is not set."""
     config = current_config()
-    urls = {
-        name: url_for("console.read_brand", digest=_digest(content), name=name)
-        for name, (content, _) in _files().items()
-    }
     return {
         "name": config.setup_name or config.console_name,
-        "logo_url": urls.get("logo", ""),
-        "style_url": urls.get("setup.css", ""),
+        "logo_url": url_for("console.read_brand", name="logo") if config.setup_logo else "",
+        "style_url": url_for("console.read_brand", name="setup.css") if config.setup_color else "",
     }
 
 
-def brand_response(name: str, digest: str) -> Response:
-    """The file of this name; raises KeyError for one that is not known or not set.
-
-    It is only cached by the address of its own content, as in :mod:`app.console.assets`.
-    """
-    content, content_type = _files()[name]
-    response = Response(content, content_type=content_type)
-    response.headers["Content-Security-Policy"] = POLICY
-    response.headers["Cache-Control"] = CACHED if digest == _digest(content) else "no-store"
+def brand_response(name: str) -> Response | None:
+    """The file of this name; None for one that is not known or not set."""
+    config, response = current_config(), None
+    if name == "logo" and config.setup_logo:
+        content, content_type = config.setup_logo
+        response = Response(content, content_type=content_type)
+    elif name == "setup.css" and config.setup_color:
+        response = Response(stylesheet(config.setup_color), mimetype="text/css")
+    if response is not None:
+        response.headers["Content-Security-Policy"] = POLICY
+        response.headers["Cache-Control"] = "public, max-age=300"
     return response
 
 
@@ -111,18 +107,3 @@ def _declarations(properties: dict[str, Rgb]) -> str:
     return "".join(
         "  {}: #{:02x}{:02x}{:02x};\n".format(name, *color) for name, color in properties.items()
     )
-
-
-def _files() -> dict[str, tuple[bytes, str]]:
-    """The files that the settings give: their contents and types by their names."""
-    config, found = current_config(), {}
-    if config.setup_logo:
-        found["logo"] = config.setup_logo
-    if config.setup_color:
-        found["setup.css"] = stylesheet(config.setup_color).encode(), "text/css; charset=utf-8"
-    return found
-
-
-@cache
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

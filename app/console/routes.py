@@ -23,14 +23,14 @@ def read_asset(digest: str, name: str) -> Response:
         raise NotFound from None
 
 
-@console.get("/brand/<digest>/<name>")
+@console.get("/brand/<name>")
 @public
-def read_brand(digest: str, name: str) -> Response:
+def read_brand(name: str) -> Response:
     """Send the logo or the colours of the setup pages."""
-    try:
-        return brand_response(name, digest)
-    except KeyError:
-        raise NotFound from None
+    response = brand_response(name)
+    if response is None:
+        raise NotFound
+    return response
 
 
 @console.get("/<path:rest>")

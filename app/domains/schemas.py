@@ -6,7 +6,7 @@ from app.auth.permissions import Role
 from app.core.errors import Invalid, error, value_error
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Bool, Choice, ListOf, Nested, Str, Uuid
-from app.core.validation.schemas import AnswerSchema, Schema
+from app.core.validation.schemas import AnswerSchema, AttributedSchema, Schema
 from app.domains.domain_names import is_free_mail, is_public_suffix, to_ascii
 from app.domains.models import CheckError, DomainState, Join, JoinRequestState
 
@@ -76,14 +76,9 @@ class Documented(Schema):
     }
 
 
-class DomainSchema(Documented, AnswerSchema):
+class DomainSchema(Documented, AttributedSchema):
     """A domain that a tenant says is its own."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = Uuid()
     name = Str()
     display_name = Str(description="The name as people read it.")
@@ -147,14 +142,9 @@ class DomainQuerySchema(Documented, PageQuerySchema):
     state = Choice(DomainState, description="Only domains in this state.")
 
 
-class JoinRequestSchema(Documented, AnswerSchema):
+class JoinRequestSchema(Documented, AttributedSchema):
     """A person who is, or may become, a member by a verified domain."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = Uuid()
     domain = Str(description="The name of the domain, with A-labels.")
     idp_user_id = Str()

@@ -6,7 +6,7 @@ from app.auth.permissions import Role
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, Email, Int, JsonObject, Str, Uuid
 from app.core.validation.scalars import MAX_NAME
-from app.core.validation.schemas import AnswerSchema, Schema
+from app.core.validation.schemas import AttributedSchema, Schema
 from app.invitations.models import API, InvitationState
 from app.invitations.service import DAYS
 
@@ -46,14 +46,9 @@ class Documented(Schema):
     }
 
 
-class InvitationSchema(Documented, AnswerSchema):
+class InvitationSchema(Documented, AttributedSchema):
     """An invitation, without its token."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = Uuid()
     email = Str()
     role = Choice(Role)

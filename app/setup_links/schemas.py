@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, Email, Int, ListOf, Str, Uuid
-from app.core.validation.schemas import AnswerSchema, Schema
+from app.core.validation.schemas import AttributedSchema, Schema
 from app.setup_links.models import SetupScope
 from app.setup_links.service import SetupLinkState
 
@@ -39,14 +39,9 @@ class Documented(Schema):
     }
 
 
-class SetupLinkSchema(Documented, AnswerSchema):
+class SetupLinkSchema(Documented, AttributedSchema):
     """A setup link, without its URL."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = Uuid()
     scopes = ListOf(Choice(SetupScope))
     contact = Str()

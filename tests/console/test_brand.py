@@ -18,36 +18,31 @@ DRAWING = f"""<?xml version="1.0" encoding="UTF-8"?>
 {START}<!-- made by hand --><style>path {{ fill: url(#a); stroke: #123456 }}</style>
 <defs><linearGradient id="a"><stop offset="0" stop-color="red"/></linearGradient></defs>
 <use href="#b"/><use xlink:href="#b"/><path id="b" style="fill:url('#a')" d="M0 0h9v9z"/></svg>"""
-REFUSED = {
-    "a script": [
-        "<script>alert(1)</script>",
-        "<SCRIPT/>",
-        '<x:script xmlns:x="http://www.w3.org/2000/svg"/>',
-        '<h:script xmlns:h="http://www.w3.org/1999/xhtml">alert(1)</h:script>',
-    ],
-    "HTML": ['<img xmlns="http://www.w3.org/1999/xhtml"/>'],
-    "an event handler": ['<path onload="alert(1)"/>', '<path ONCLICK="x"/>'],
-    "a foreignObject": ["<foreignObject/>"],
-    "an animation": [
-        '<a><set attributeName="href" to="javascript:alert(1)"/></a>',
-        '<animate attributeName="href" values="javascript:alert(1)"/>',
-    ],
-    "an external reference": [
-        '<image href="https://evil.example/x.png"/>',
-        '<use xlink:href="//evil.example/x.svg#a"/>',
-        '<a href="javascript:alert(1)"><path/></a>',
-        '<a href=" JavaScript:alert(1)"><path/></a>',
-        '<image href="data:image/svg+xml;base64,PHN2Zz4="/>',
-        '<path style="fill:url(https://evil.example)"/>',
-        "<path fill=\"url( 'https://evil.example')\"/>",
-        r'<path style="fill:\75rl(https://evil.example)"/>',
-        "<style>@import 'https://evil.example/x.css';</style>",
-        "<style><![CDATA[@import 'https://evil.example/x.css';]]></style>",
-        r"<style>@\69mport 'https://evil.example/x.css';</style>",
-        '<g xml:base="https://evil.example/"><use href="#a"/></g>',
-    ],
-    "a processing instruction": ['<?xml-stylesheet href="https://evil.example/x.css"?>'],
-}
+REFUSED = [
+    "<script>alert(1)</script>",
+    "<SCRIPT/>",
+    '<x:script xmlns:x="http://www.w3.org/2000/svg"/>',
+    '<h:script xmlns:h="http://www.w3.org/1999/xhtml">alert(1)</h:script>',
+    '<img xmlns="http://www.w3.org/1999/xhtml"/>',
+    '<path onload="alert(1)"/>',
+    '<path ONCLICK="x"/>',
+    "<foreignObject/>",
+    '<a><set attributeName="href" to="javascript:alert(1)"/></a>',
+    '<animate attributeName="href" values="javascript:alert(1)"/>',
+    '<image href="https://evil.example/x.png"/>',
+    '<use xlink:href="//evil.example/x.svg#a"/>',
+    '<a href="javascript:alert(1)"><path/></a>',
+    '<a href=" JavaScript:alert(1)"><path/></a>',
+    '<image href="data:image/svg+xml;base64,PHN2Zz4="/>',
+    '<path style="fill:url(https://evil.example)"/>',
+    "<path fill=\"url( 'https://evil.example')\"/>",
+    '<path style="fill:\\75rl(https://evil.example)"/>',
+    "<style>@import 'https://evil.example/x.css';</style>",
+    "<style><![CDATA[@import 'https://evil.example/x.css';]]></style>",
+    "<style>@\\69mport 'https://evil.example/x.css';</style>",
+    '<g xml:base="https://evil.example/"><use href="#a"/></g>',
+    '<?xml-stylesheet href="https://evil.example/x.css"?>',
+]
 
 
 class TestColor:
@@ -86,11 +81,9 @@ class TestLogo:
         assert parse_logo(self.write(tmp_path, DRAWING)).content_type.startswith("image/svg+xml")
         assert parse_logo(self.write(tmp_path, PNG)) == (PNG, "image/png")
 
-    @pytest.mark.parametrize(
-        ("what", "text"), [(what, text) for what, texts in REFUSED.items() for text in texts]
-    )
-    def test_a_drawing_that_does_something_is_refused(self, tmp_path, what, text):
-        with pytest.raises(ValueError, match=f"is an SVG with {what}; remove it"):
+    @pytest.mark.parametrize("text", REFUSED)
+    def test_a_drawing_that_does_something_is_refused(self, tmp_path, text):
+        with pytest.raises(ValueError, match="; remove it from the file"):
             parse_logo(self.write(tmp_path, f"{START}{text}</svg>"))
 
     @pytest.mark.parametrize(
@@ -150,14 +143,12 @@ class TestPages:
         assert logo.headers["X-Content-Type-Options"] == "nosniff"
         assert style.mimetype == "text/css"
         assert "--pico-primary-inverse: #000000" in style.text
-        assert "immutable" in style.headers["Cache-Control"]
-        other = Browser(branded).get("/console/brand/of-another-version/logo")
-        assert other.headers["Cache-Control"] == "no-store"
+        assert style.headers["Cache-Control"] == "public, max-age=300"
 
     def test_have_the_consoles_look_without_settings(self, app, tenant):
         browser, _ = open_link(app, create_link(tenant))
 
         assert "/console/brand/" not in browser.get(HOME).text
         assert "Control plane" in browser.get(HOME).text
-        assert browser.get("/console/brand/x/logo").status_code == 404
-        assert browser.get("/console/brand/x/setup.css").status_code == 404
+        assert browser.get("/console/brand/logo").status_code == 404
+        assert browser.get("/console/brand/setup.css").status_code == 404

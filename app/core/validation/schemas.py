@@ -147,6 +147,16 @@ class RowSchema(AnswerSchema):
     updated_at = AwareDateTime()
 
 
+class AttributedSchema(AnswerSchema):
+    """The first fields of a row that says who created and last changed it."""
+
+    id = Uuid()
+    created_at = AwareDateTime()
+    created_by_user_id = Str()
+    updated_at = AwareDateTime()
+    updated_by_user_id = Str()
+
+
 def _by_key(fields: Mapping[str, Any]) -> Fields:
     return {
         field.data_key or name: (field.attribute or name, field) for name, field in fields.items()

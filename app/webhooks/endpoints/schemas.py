@@ -21,7 +21,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import AnswerSchema, Schema
+from app.core.validation.schemas import AttributedSchema, Schema
 from app.webhooks.endpoints.models import DisabledReason, Signing
 
 MAX_URL, MAX_HEADER, MAX_HEADERS, MAX_TYPES, MAX_RATE = 2_000, 2_000, 20, 50, 1_000
@@ -102,14 +102,9 @@ class Documented(Schema):
     }
 
 
-class WebhookEndpointSchema(Documented, AnswerSchema):
+class WebhookEndpointSchema(Documented, AttributedSchema):
     """A webhook endpoint, without its secret and the values of its headers."""
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    created_by_user_id = Str()
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str()
     tenant_id = OwnerId(
         nullable=True, description="Null for an endpoint of the platform, which gets all events."
     )
