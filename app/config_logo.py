@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 MAX_LOGO = 64 * 1024  # bytes
+MAX_SIDE = 4096  # pixels; a small file can be a drawing that fills a browser's memory
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 SVG = "{http://www.w3.org/2000/svg}"
 DECLARATION = re.compile(r"<!DOCTYPE|<\?(?!xml\s)")
@@ -33,6 +34,8 @@ def parse_logo(value: str) -> Logo:
     if len(content) > MAX_LOGO:
         raise ValueError(f"must be at most {MAX_LOGO // 1024} KiB")
     if content.startswith(PNG):
+        if max(int.from_bytes(content[16:20]), int.from_bytes(content[20:24])) > MAX_SIDE:
+            raise ValueError(f"must be at most {MAX_SIDE} pixels wide and high")
         return Logo(content, "image/png")
     _check_svg(content)
     return Logo(content, "image/svg+xml; charset=utf-8")
@@ -53,7 +56,8 @@ def _check_svg(content: bytes) -> None:
         name = element.tag.removeprefix(SVG)
         if "xhtml" in name or ACTIVE.fullmatch(name.rpartition("}")[2].lower()):
             raise ValueError(f"is an SVG with {name}; remove it from the file")
-        style = "".join(element.itertext()) if name.lower() == "style" else ""
+        texts = [element.text, *(child.tail for child in element)]  # as browsers read a style
+        style = "".join(text or "" for text in texts) if name.lower() == "style" else ""
         for attribute, value in [*element.items(), ("style", style)]:
             if _does_something(attribute.rpartition("}")[2].lower(), value):
                 raise ValueError(f"is an SVG with {name} {attribute}; remove it from the file")
@@ -62,6 +66,5 @@ def _check_svg(content: bytes) -> None:
 def _does_something(attribute: str, text: str) -> bool:
     """Whether it handles an event, or loads what is not a part of the file."""
     leads_out = attribute == "href" and not text.strip().startswith("#")
-    hides_name = attribute == "style" and "\\" in text
     is_active = attribute.startswith("on") or attribute in ("base", "src")
-    return is_active or leads_out or hides_name or EXTERNAL.search(text) is not None
+    return is_active or leads_out or "\\" in text or EXTERNAL.search(text) is not None

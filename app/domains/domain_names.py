@@ -14,16 +14,7 @@ from tldextract import TLDExtract
 CHALLENGE = "_controlplane-challenge."
 MAX_NAME = 253 - len(CHALLENGE)
 FREE_MAIL = Path(__file__).parent / "vendor" / "free-mail-domains.json.gz"
-
-MORE_FREE_MAIL = frozenset((
-    "aleeas.com", "anonaddy.com", "bbox.fr", "bredband.net", "disroot.org", "globo.com", "hey.com",
-    "hispeed.ch", "internet.ru", "keemail.me", "mailbox.org", "mozmail.com", "numericable.fr",
-    "passmail.net", "passport.com", "privaterelay.appleid.com", "proximus.be", "relay.firefox.com",
-    "riseup.net", "simplelogin.com", "slmail.me", "startmail.com", "sunrise.ch", "sympatico.ca",
-    "talktalk.net", "tele2.se", "telia.com", "telus.net", "tin.it", "tuta.com", "tutamail.com",
-    "tutanota.com", "walla.com", "zohomail.eu", "zoznam.sk",
-))  # fmt: skip
-"""Free mail domains that the list of the package lacks."""
+MORE_FREE_MAIL = Path(__file__).with_name("more-free-mail-domains.txt")
 
 
 def to_ascii(name: str) -> str:
@@ -37,11 +28,6 @@ def to_ascii(name: str) -> str:
     if len(encoded) > MAX_NAME:
         raise ValueError(f"a name has at most {MAX_NAME} characters")
     return encoded
-
-
-def to_unicode(name: str) -> str:
-    """The name as people read it."""
-    return idna.decode(name)
 
 
 def domain_of(address: str) -> str | None:
@@ -71,7 +57,7 @@ def is_public_suffix(name: str) -> bool:
 
 def is_free_mail(name: str) -> bool:
     """Whether anybody can have an address at this domain."""
-    return name in MORE_FREE_MAIL or name in _free_mail_domains()
+    return name in _free_mail_domains()
 
 
 @cache
@@ -82,4 +68,6 @@ def _public_suffixes() -> TLDExtract:
 
 @cache
 def _free_mail_domains() -> frozenset[str]:
-    return frozenset(json.loads(gzip.decompress(FREE_MAIL.read_bytes())))
+    """Those of the list of a package, and those that it lacks."""
+    listed = json.loads(gzip.decompress(FREE_MAIL.read_bytes()))
+    return frozenset((*listed, *MORE_FREE_MAIL.read_text().split()))

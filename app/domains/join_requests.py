@@ -37,11 +37,9 @@ def accept(request_id: UUID | str, *, actor: Actor) -> JoinRequest:
     Who has become a member meanwhile stays as they are. Raises JoinRequestDecided, RoleAboveOwn,
     SeatLimit, and EmailTaken if another user has the address now.
     """
-    request, tenant = _lock(request_id)
+    request, tenant = _lock(request_id, JoinRequestState.ACCEPTED)
     if request.state == JoinRequestState.ACCEPTED:
         return request
-    if request.state != JoinRequestState.PENDING:
-        raise JoinRequestDecided
     found = joining.find_user(tenant.id, request)
     if found is not None and found.User.idp_user_id != request.idp_user_id:
         raise EmailTaken
@@ -56,15 +54,16 @@ def accept(request_id: UUID | str, *, actor: Actor) -> JoinRequest:
 
 def decline(request_id: UUID | str, *, actor: Actor) -> JoinRequest:
     """Decline a request, so the person is not suggested again. Raises JoinRequestDecided."""
-    request, _ = _lock(request_id)
+    request, _ = _lock(request_id, JoinRequestState.DECLINED)
     if request.state == JoinRequestState.DECLINED:
         return request
-    if request.state != JoinRequestState.PENDING:
-        raise JoinRequestDecided
     return joining.decide(request, JoinRequestState.DECLINED, actor=actor)
 
 
-def _lock(request_id: UUID | str) -> tuple[JoinRequest, Tenant]:
+def _lock(request_id: UUID | str, wanted: JoinRequestState) -> tuple[JoinRequest, Tenant]:
     """The request and its tenant, locked in the order of :mod:`app.domains.joining`."""
     tenant, _ = queries.lock_with(Tenant, get_join_request(request_id).tenant_id)
-    return queries.lock_row(JoinRequest, request_id), tenant
+    request = queries.lock_row(JoinRequest, request_id)
+    if request.state not in (JoinRequestState.PENDING, wanted):
+        raise JoinRequestDecided
+    return request, tenant

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import idna
+
 from app.audit.service import record, record_creation
 from app.auth.permissions import ALL, Permission, Role
 from app.core.actors import Actor
@@ -18,7 +20,7 @@ from app.core.db.queries import Change, visible_id
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, PermissionDenied
 from app.core.jobs.queues import JOBS
-from app.domains.domain_names import CHALLENGE, to_unicode
+from app.domains.domain_names import CHALLENGE
 from app.domains.models import CheckError, Domain, DomainState, Join, JoinRequest, JoinRequestState
 from app.tenants.models import Tenant
 
@@ -86,7 +88,7 @@ def create(
         {
             **values,
             "tenant_id": tenant_id,
-            "display_name": to_unicode(values["name"]),
+            "display_name": idna.decode(values["name"]),
             "record_name": CHALLENGE + values["name"],
             "record_value": secrets.token_urlsafe(32),
             "unconfirmed_since": now,

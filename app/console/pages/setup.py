@@ -67,6 +67,7 @@ STATES = {
     "active": ("done", "good"),
     "waits": ("waits for its test", "warn"),
     "failed": ("failed", "bad"),
+    "off": ("switched off", "bad"),
     "none": ("not begun", ""),
 }
 
@@ -106,7 +107,7 @@ def open_setup_link() -> Shown:
 @setup_page("")
 def setup() -> Shown:
     found = [(name, api.find(TASKS[name].path, limit=api.MOST_OF_A_PAGE)) for name in TASKS]
-    states = {name: STATES[_state(answer.data)] for name, answer in found if answer}
+    states = {name: badge_of(*answer.data) for name, answer in found if answer}
     return render("setup", "Set up", tasks=TASKS, states=states)
 
 
@@ -116,18 +117,19 @@ def unknown_setup_page(rest: str) -> Shown:
 
 
 def state_of(row: Json) -> str:
-    """How far a row of a task is, one of :data:`STATES`; ``none`` is switched off."""
+    """How far a row of a task is, one of :data:`STATES`."""
     state = row.get("status") or row.get("state")
     if state in ("active", "verified") or row.get("is_active"):
         return "active"
     if state in ("testing", "pending", "draft") or row.get("disabled_reason") == "untested":
         return "waits"
-    return "failed" if state in ("failed", "lapsed") else "none"
+    return "failed" if state in ("failed", "lapsed") else "off"
 
 
-def _state(rows: Json) -> str:
-    states = {state_of(row) for row in rows}
-    return next((one for one in STATES if one in states), "none")
+def badge_of(*rows: Json) -> tuple[str, str]:
+    """The badge of the row that is furthest."""
+    states = {"none", *map(state_of, rows)}
+    return next(badge for state, badge in STATES.items() if state in states)
 
 
 def _open_page(token: str, problem: str = "") -> str:

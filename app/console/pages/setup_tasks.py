@@ -16,7 +16,7 @@ from app.console.fields import Field
 from app.console.forms import Form
 from app.console.pages import endpoints, scim
 from app.console.pages.common import are_underway
-from app.console.pages.setup import DOMAINS, STATES, TASKS, setup_page, state_of
+from app.console.pages.setup import DOMAINS, TASKS, badge_of, setup_page, state_of
 from app.core.http.routing import own_address
 from app.core.json_text import Json
 
@@ -31,7 +31,7 @@ DOMAIN = Field("name", "Domain", help="Such as example.com.", is_required=True)
 def setup_task(name: str) -> Shown:
     """Show what a task has created; its form where there is nothing yet."""
     task = TASKS[name]
-    rows = [(one[task.shown], one["id"], _state(one)) for one in api.get_all(task.path)]
+    rows = [(one[task.shown], one["id"], badge_of(one)) for one in api.get_all(task.path)]
     if not rows:
         return redirect(f"{request.path}/new")
     return render("setup_list", task.title, rows=rows)
@@ -39,8 +39,11 @@ def setup_task(name: str) -> Shown:
 
 @setup_page("/scim/new", "GET", "POST")
 def setup_new_connection() -> Shown:
+    def body(values: Json) -> Json:
+        return {**values, "name": NAMES.get(values["provider"], ""), "status": "testing"}
+
     form = _form("Connect your directory", DIRECTORY)
-    return form.send("POST", scim.PATH, body=_testing, show=_connection_page)
+    return form.send("POST", scim.PATH, body=body, show=_connection_page)
 
 
 @setup_page("/scim/<uuid:connection_id>")
@@ -80,7 +83,7 @@ def setup_new_domain() -> Shown:
 @setup_page("/domains/<uuid:domain_id>")
 def setup_domain(domain_id: UUID) -> Shown:
     domain = api.get(f"{DOMAINS}/{domain_id}").data
-    return render("setup_domain", domain["display_name"], domain=domain, state=_state(domain))
+    return render("setup_domain", domain["display_name"], domain=domain, state=badge_of(domain))
 
 
 @setup_page("/domains/<uuid:domain_id>/verify", "POST")
@@ -95,17 +98,20 @@ def setup_domain_check(domain_id: UUID) -> Shown:
 @setup_page("/sso")
 def setup_sso() -> Shown:
     link, url = current_session().link, current_config().sso_portal_url
-    ids = {"{tenant_id}": str(link.tenant_id), "{org_id}": quote(link.idp_org_id, safe="")}
-    for name, value in ids.items():
-        url = url.replace(name, value)
-    connections = [(one, _state(one)) for one in api.get_all(TASKS["sso"].path)]
+    url = url.replace("{tenant_id}", str(link.tenant_id))
+    url = url.replace("{org_id}", quote(link.idp_org_id, safe=""))
+    connections = [(one, badge_of(one)) for one in api.get_all(TASKS["sso"].path)]
     return render("setup_sso", TASKS["sso"].title, url=url, connections=connections)
 
 
 @setup_page("/webhook-endpoints/new", "GET", "POST")
 def setup_new_endpoint() -> Shown:
     form = _form("Receive events", *endpoints.CHANGEABLE, values={"types": ["*"]})
-    return form.send("POST", endpoints.PATH, body=_inactive, show=_endpoint_page)
+
+    def body(values: Json) -> Json:
+        return {**values, "is_active": False}
+
+    return form.send("POST", endpoints.PATH, body=body, show=_endpoint_page)
 
 
 @setup_page("/webhook-endpoints/<uuid:endpoint_id>")
@@ -136,14 +142,6 @@ def _form(title: str, *fields: Field, values: Json = None) -> Form:
     return Form(title, fields, values=values or {}, submit="Continue", back=back)
 
 
-def _testing(values: Json) -> Json:
-    return {**values, "name": NAMES.get(values["provider"], ""), "status": "testing"}
-
-
-def _inactive(values: Json) -> Json:
-    return {**values, "is_active": False}
-
-
 def _page() -> str:
     """The page above: that of the row, for what is done to one."""
     return request.path.rpartition("/")[0]
@@ -161,7 +159,7 @@ def _connection_page(answer: api.Answer, **values: object) -> Shown:
         "setup_connection",
         NAMES[connection["provider"]],
         connection=connection,
-        state=_state(connection),
+        state=badge_of(connection),
         base_url=f"{own_address(request)}/scim/v2",
         token=token,
         is_followed=state_of(connection) == "waits" and not token,
@@ -176,13 +174,7 @@ def _endpoint_page(answer: api.Answer) -> Shown:
         "setup_endpoint",
         endpoint["url"],
         endpoint=endpoint,
-        state=_state(endpoint),
+        state=badge_of(endpoint),
         tests=tests.data,
         is_underway=are_underway(tests.data),
     ), answer.status
-
-
-def _state(row: Json) -> tuple[str, str]:
-    """The badge of a row."""
-    state = state_of(row)
-    return STATES[state] if state != "none" else ("switched off", "bad")
