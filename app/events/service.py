@@ -155,19 +155,13 @@ def as_seen_by(tenant_id: UUID | None, row: Any) -> Any:
 
 def _with_tokens(rows: Sequence[Any]) -> Sequence[Any]:
     """The events; those of invitations with the token, which no table has, while it is valid."""
-    columns = {
-        row.id: row.after if row.data is None else row.data
-        for row in rows
-        if row.type in WITH_TOKENS and row.after is not None
-    }
-    if not columns:
+    known = {row.id: row.data or row.after for row in rows if row.type in WITH_TOKENS and row.after}
+    if not known:
         return rows
-    tokens = pending_tokens([UUID(each["id"]) for each in columns.values()])
-    complete = {
-        row_id: {**each, **tokens.get((each["id"], each["rotation"]), {})}
-        for row_id, each in columns.items()
-    }
-    return [row._replace(data=complete[row.id]) if row.id in complete else row for row in rows]
+    tokens = pending_tokens([UUID(each["id"]) for each in known.values()])
+    for row_id, each in known.items():
+        known[row_id] = {**each, **tokens.get((each["id"], each["rotation"]), {})}
+    return [row._replace(data=known.get(row.id, row.data)) for row in rows]
 
 
 def _shown_position(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import and_, bindparam, select
-
 from app.auth.guard import TenantSuspended
 from app.auth.keys import digest_of
 from app.auth.permissions import Role
@@ -13,28 +9,20 @@ from app.auth.tokens import Claims
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, tenancy
-from app.core.db.statements import Statement
 from app.core.db.transactions import RowChanged
 from app.core.errors import Forbidden, NotFound
 from app.invitations.models import STATE, Invitation, InvitationState
-from app.invitations.service import InvitationEnded, change, lock_tenant
+from app.invitations.service import InvitationEnded, change
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.memberships.service import MembershipExists
+from app.tenants.models import Tenant
 from app.users import service as users
 from app.users.emails import is_same_address
 from app.users.models import User
 from app.users.service import IdpUserIdTaken
 
 ACTOR_PREFIX = "invitation:"
-FIND_PERSON = Statement(
-    "invitations.find_person",
-    select(User, Membership)
-    .outerjoin(
-        Membership, and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id)
-    )
-    .where(User.tenant_id == bindparam("tenant_id"), User.idp_user_id == bindparam("subject")),
-)
 
 
 class OtherAddress(Forbidden):
@@ -52,22 +40,22 @@ def accept(token: str, claims: Claims) -> Membership:
     the services of users and memberships raise.
     """
     tenancy.enter(tenancy.PLATFORM)  # the token alone tells the tenant
-    digest = digest_of(token)
-    found = queries.find_row(Invitation, digest=digest)
+    found = queries.find_row(Invitation, digest=digest_of(token))
     if found is None:
         raise NotFound.of(Invitation)
     tenancy.enter(tenancy.Scope(found.tenant_id))
-    tenant = lock_tenant(found.tenant_id)
+    tenant, _ = queries.lock_with(Tenant, found.tenant_id)
     invitation, (state,) = queries.lock_with(Invitation, found.id, STATE)
-    if invitation.digest != digest:
+    if invitation.digest != found.digest:
         raise NotFound.of(Invitation)
     if not is_same_address(claims.email or "", invitation.email):
         raise OtherAddress
     if not tenant.is_active:
         raise TenantSuspended
-    person: Any = FIND_PERSON.first(tenant_id=tenant.id, subject=claims.subject)
-    user = person.User if person else None
-    membership: Membership | None = person.Membership if person and person.Membership.id else None
+    user = queries.find_row(User, tenant_id=tenant.id, idp_user_id=claims.subject)
+    membership = None
+    if user is not None:
+        membership = queries.find_row(Membership, tenant_id=tenant.id, user_id=user.id)
     if state == InvitationState.PENDING:
         try:
             return _join(invitation, user, membership, claims.subject)
@@ -93,7 +81,7 @@ def _join(
         user = users.create(invitation.tenant_id, person, actor=actor)
     # First, so that the seat which the invitation has taken is free for the membership.
     values = {"accepted_at": utcnow(), "user_id": user.id}
-    change(invitation, values, "invitation.accepted", InvitationState.ACCEPTED, actor=actor)
+    change(invitation, values, "invitation.accepted", actor=actor)
     if not user.is_active:
         users.update(user.id, {"is_active": True}, actor=actor)
     if membership is None:

@@ -1,32 +1,33 @@
-"""The background jobs that mail invitations."""
+"""The background jobs of invitations: mail them, and delete old ones."""
 
 from __future__ import annotations
 
-from uuid import UUID
+from datetime import timedelta
 
-from app.core.db import tenancy
+from app.config import current_config
+from app.core.clock import utcnow
 from app.core.db.batches import delete_in_batches
+from app.core.db.statements import Statement
 from app.core.jobs.queues import Queue, job
-from app.invitations import mail, service
+from app.invitations import mail
 
-
-@job(queue=Queue.MAILS, timeout=60)
-def send_mail(invitation_id: str) -> None:
-    """Mail an invitation, unless another worker has; after a temporary fault again later."""
-    wait = mail.deliver(UUID(invitation_id))
-    if wait is not None:
-        send_mail.push(invitation_id, delay=wait)
+DELETE_OLD = Statement(
+    "invitations.delete_old",
+    "DELETE FROM invitations WHERE (tenant_id, id) IN (SELECT tenant_id, id FROM invitations"
+    " WHERE expires_at < :before ORDER BY expires_at LIMIT :limit)",
+    prepare=False,
+)
 
 
 @job(queue=Queue.MAILS, every=60)
-def resume_mails() -> None:
-    """Queue the mails that are due and whose job was lost."""
-    with tenancy.platform_transaction():
-        for invitation_id in mail.FIND_DUE.scalars():
-            send_mail.push(str(invitation_id))
+def send_mails() -> None:
+    """Mail the invitations that are due, one after the other; several workers may do so."""
+    while mail.deliver_next():
+        pass
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_old_invitations() -> None:
     """Delete the invitations that have ended ``INVITATION_DAYS`` ago."""
-    delete_in_batches(service.delete_old)
+    before = utcnow() - timedelta(days=current_config().invitation_days)
+    delete_in_batches(lambda limit: DELETE_OLD.execute(before=before, limit=limit))

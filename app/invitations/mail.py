@@ -15,10 +15,9 @@ from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from uuid import UUID
 
 from jinja2 import Environment, PackageLoader, select_autoescape
-from sqlalchemy import bindparam, exists, func, select
+from sqlalchemy import exists, func, select
 
 from app.config import current_config
 from app.core.clock import utcnow
@@ -33,48 +32,44 @@ from app.tenants.models import Tenant
 
 TIMEOUT = 15.0  # seconds that the server may take for one answer
 WAITS = (60, 300, 1800, 7200, 6 * 3600, 24 * 3600)
-"""Seconds before each further attempt."""
+"""Seconds before each further attempt; a job looks once a minute."""
 LONGEST_NAME = 100  # characters of a tenant's name in a mail
 PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 TEMPLATES = Environment(loader=PackageLoader("app.invitations"), autoescape=select_autoescape())
 
-FIND_DUE = Statement(
-    "invitations.find_due_mails",
-    select(Invitation.id)
-    .where(Invitation.mail_at <= func.now())
-    .order_by(Invitation.mail_at)
-    .limit(100),
-)
 _is_suppressed = exists().where(
     Suppression.address == func.lower(Invitation.email),
     Suppression.scope == "",
     Suppression.is_active,
 )
-LOCK_DUE = Statement(
-    "invitations.lock_due_mail",
+LOCK_NEXT = Statement(
+    "invitations.lock_next_mail",
     select(Invitation, STATE, Tenant.name, _is_suppressed.label("is_suppressed"))
     .join(Tenant, Tenant.id == Invitation.tenant_id)
-    .where(Invitation.id == bindparam("id"), Invitation.mail_at <= func.now())
+    .where(Invitation.mail_at <= func.now())
+    .order_by(Invitation.mail_at)
+    .limit(1)
     .with_for_update(of=Invitation, skip_locked=True),
 )
 
 
-def deliver(invitation_id: UUID) -> float | None:
-    """Make the attempt that is due; the seconds until the next one, or None for none."""
+def deliver_next() -> bool:
+    """Make the attempt that is due for longest; False if none is due."""
     with tenancy.platform_transaction():
-        found = LOCK_DUE.first(id=invitation_id)
+        found = LOCK_NEXT.first()
         if found is None:
-            return None
+            return False
         invitation: Invitation = found.Invitation
         token, attempt = token_of(invitation), invitation.mails + 1
         if found.state != InvitationState.PENDING or token is None:
             _set(invitation, mail_at=None)
-            return None
-        wait = WAITS[min(attempt, len(WAITS)) - 1]
-        _set(invitation, mails=attempt, mail_at=utcnow() + timedelta(seconds=wait))
+            return True
+        is_last = attempt > len(WAITS)
+        next_at = None if is_last else utcnow() + timedelta(seconds=WAITS[attempt - 1])
+        _set(invitation, mails=attempt, mail_at=next_at)
     message = compose(invitation, found.name, url_of(token) or "")
     kind, said = (EmailKind.REJECTED, "suppressed") if found.is_suppressed else send(message)
-    if kind is EmailKind.SCHEDULED and attempt > len(WAITS):
+    if kind is EmailKind.SCHEDULED and is_last:
         kind = EmailKind.REJECTED
     event = EmailEvent(
         kind=kind,
@@ -89,15 +84,14 @@ def deliver(invitation_id: UUID) -> float | None:
         if kind is not EmailKind.SCHEDULED:
             _set(invitation, mail_at=None)
         emails.record([event], source="smtp", webhook_event_id=invitation.id, first_ordinal=ordinal)
-    return wait if kind is EmailKind.SCHEDULED else None
+    return True
 
 
 def compose(invitation: Invitation, tenant_name: str, url: str) -> EmailMessage:
     """The mail, as plain text and as HTML; the tenant's name adds no header and no HTML."""
     config = current_config()
-    name = "".join(one if one.isprintable() else " " for one in tenant_name)[:LONGEST_NAME]
     words = {
-        "tenant": " ".join(name.split()),
+        "tenant": " ".join(tenant_name.split())[:LONGEST_NAME],
         "product": config.console_name,
         "url": url,
         "end": f"{invitation.expires_at:%d %B %Y, %H:%M} UTC",
@@ -126,21 +120,17 @@ def send(message: EmailMessage) -> tuple[EmailKind, str]:
         with _server() as server:
             server.send_message(message)
         return EmailKind.SENT, ""
-    except smtplib.SMTPRecipientsRefused as fault:
-        [refusal] = fault.recipients.values()
-        return _refused(*refusal)
     except smtplib.SMTPDataError as fault:
-        return _refused(fault.smtp_code, fault.smtp_error)
+        code, answer = fault.smtp_code, fault.smtp_error
+    except smtplib.SMTPRecipientsRefused as fault:
+        [(code, answer)] = fault.recipients.values()
     except smtplib.SMTPNotSupportedError as fault:  # of an address that is not ASCII
         return EmailKind.REJECTED, str(fault)
     except (smtplib.SMTPException, OSError) as fault:
         return EmailKind.SCHEDULED, f"{type(fault).__name__}: {fault}"[:500]
-
-
-def _refused(code: int, said: bytes | str) -> tuple[EmailKind, str]:
-    text = said.decode(errors="replace") if isinstance(said, bytes) else said
+    said = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
     kind = EmailKind.REJECTED if code >= 500 else EmailKind.SCHEDULED
-    return kind, f"{code} {text}".replace("\0", "�")[:500]
+    return kind, f"{code} {said}".replace("\0", "�")[:500]
 
 
 @contextmanager

@@ -12,10 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, exists, select
+from sqlalchemy import ColumnElement, Text, Uuid, and_, bindparam, exists, select
 from uuid_utils.compat import uuid7
 
-from app.audit.service import add_event
+from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
 from app.auth.permissions import Role
 from app.config import current_config
@@ -24,7 +24,7 @@ from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import Change, visible_id
+from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import AppError, Conflict, NotFound
@@ -40,7 +40,7 @@ from app.tenants.models import Tenant
 from app.users.emails import email_key
 from app.users.models import User
 
-MAIL_JOB = "app.invitations.jobs.send_mail"
+MAIL_JOB = "app.invitations.jobs.send_mails"
 DAYS = 7  # until an invitation expires
 HIDDEN = frozenset({"digest", "email_key", "mail_at", "mails"})
 """Columns that neither the audit trail nor events have."""
@@ -49,38 +49,22 @@ GET = Statement(
     "invitations.get",
     select(*Invitation.__table__.columns, STATE).where(Invitation.id == bindparam("id")),
 )
-LOCK_TENANT = Statement(
-    "invitations.lock_tenant",
-    select(Tenant).where(Tenant.id == bindparam("id")).with_for_update(key_share=True),
+_tenant_id, _key = bindparam("tenant_id", type_=Uuid), bindparam("email_key", type_=Text)
+_is_invited = exists().where(
+    Invitation.tenant_id == _tenant_id, Invitation.email_key == _key, IS_PENDING
+)
+_is_member = exists().where(
+    and_(User.tenant_id == _tenant_id, User.email_key == _key, User.is_active),
+    and_(Membership.tenant_id == User.tenant_id, Membership.user_id == User.id),
+    Membership.is_active,
 )
 CHECK_ADDRESS: Statement[Any] = Statement(
     "invitations.check_address",
     select(
-        seats.limit_of(bindparam("tenant_id")).label("limit"),
-        exists()
-        .where(
-            Invitation.tenant_id == bindparam("tenant_id"),
-            Invitation.email_key == bindparam("email_key"),
-            IS_PENDING,
-        )
-        .label("is_invited"),
-        exists()
-        .where(
-            User.tenant_id == bindparam("tenant_id"),
-            User.email_key == bindparam("email_key"),
-            User.is_active,
-            Membership.tenant_id == User.tenant_id,
-            Membership.user_id == User.id,
-            Membership.is_active,
-        )
-        .label("is_member"),
+        seats.limit_of(_tenant_id).label("limit"),
+        _is_invited.label("is_invited"),
+        _is_member.label("is_member"),
     ),
-)
-DELETE_OLD = Statement(
-    "invitations.delete_old",
-    "DELETE FROM invitations WHERE (tenant_id, id) IN (SELECT tenant_id, id FROM invitations"
-    " WHERE expires_at < :before ORDER BY expires_at LIMIT :limit)",
-    prepare=False,
 )
 HAS_STATE: ColumnElement[bool] = bindparam("state", type_=Text) == STATE
 
@@ -147,23 +131,22 @@ def create(
     of the tenant could not have.
     """
     owners.check_may_grant(role, actor=actor)
-    invitation_id = uuid7()
-    token = new_token(invitation_id, 1)
-    tenant = lock_tenant(visible_id(tenant_id))
+    invitation_id, key = uuid7(), email_key(email)
+    token, of_token = _new_token(invitation_id, 1, expires_in_days)
+    tenant, _ = queries.lock_with(Tenant, visible_id(tenant_id))
     tenants.check_accepts_people(tenant)
     metadata.check_all(USER, tenant.id, {}, meta_data or {})
-    _take_seat(tenant.id, email_key(email), actor)
+    _take_seat(tenant.id, key, actor)
     values = {
         "id": invitation_id,
+        "tenant_id": tenant.id,
         "email": email,
+        "email_key": key,
         "role": role.value,
         "acts_as": str(actor.role or Role.OWNER),
         "meta_data": dict(meta_data or {}),
-        "digest": digest_of(token),
-        "expires_at": utcnow() + timedelta(days=expires_in_days),
-        **_mail_now(invitation_id),
     }
-    return _with_token(_insert(tenant.id, values, InvitationState.PENDING, actor), token)
+    return _with_token(_insert(values | of_token, actor), token)
 
 
 def resend(
@@ -180,18 +163,8 @@ def resend(
         raise InvitationEnded(f"This invitation is {state}.")
     if state == InvitationState.EXPIRED:
         _take_seat(invitation.tenant_id, invitation.email_key, actor)
-    rotation = invitation.rotation + 1
-    token = new_token(invitation.id, rotation)
-    values = {
-        "digest": digest_of(token),
-        "rotation": rotation,
-        "expires_at": utcnow() + timedelta(days=expires_in_days),
-        **_mail_now(invitation.id),
-    }
-    invitation = change(
-        invitation, values, "invitation.resent", InvitationState.PENDING, actor=actor
-    )
-    return _with_token(invitation, token)
+    token, values = _new_token(invitation.id, invitation.rotation + 1, expires_in_days)
+    return _with_token(change(invitation, values, "invitation.resent", actor=actor), token)
 
 
 def revoke(invitation_id: UUID | str, *, actor: Actor) -> None:
@@ -203,8 +176,7 @@ def revoke(invitation_id: UUID | str, *, actor: Actor) -> None:
     if state == InvitationState.ACCEPTED:
         raise InvitationEnded(f"This invitation is {state}.")
     if state != InvitationState.REVOKED:
-        ended = {"revoked_at": utcnow()}
-        change(invitation, ended, "invitation.revoked", InvitationState.REVOKED, actor=actor)
+        change(invitation, {"revoked_at": utcnow()}, "invitation.revoked", actor=actor)
 
 
 def apply_from_provider(
@@ -214,91 +186,41 @@ def apply_from_provider(
     values: Mapping[str, Any],
     *,
     actor: Actor,
-) -> Invitation:
+) -> Any:
     """Store what the identity provider says of its invitation; it has no token here.
 
-    ``values`` are columns: ``email``, ``role``, ``expires_at``, ``accepted_at``, ``revoked_at``; a
-    new one needs the first three. It takes a seat while it is pending, also beyond the limit: the
-    provider is the authority.
+    ``values`` are columns: ``email``, ``role``, ``expires_at``, ``accepted_at``, ``revoked_at``. It
+    takes a seat while it is pending, also beyond the limit: the provider is the authority.
     """
-    lock_tenant(tenant_id)
+    queries.lock_with(Tenant, tenant_id)
     key = {"tenant_id": tenant_id, "source": source, "idp_invitation_id": idp_invitation_id}
+    values = {**values, "email_key": email_key(values["email"])}
     found = queries.find_locked(Invitation, **key)
-    if "email" in values:
-        values = {**values, "email_key": email_key(values["email"])}
-    after = values if found is None else {**found._asdict(), **values}
-    action, state = "invitation.resent", InvitationState.PENDING
-    if after.get("accepted_at"):
-        action, state = "invitation.accepted", InvitationState.ACCEPTED
-    elif after.get("revoked_at"):
-        action, state = "invitation.revoked", InvitationState.REVOKED
-    if found is not None:
-        return change(found, values, action, state, actor=actor)
-    own = {"acts_as": Role.OWNER.value, "source": source, "idp_invitation_id": idp_invitation_id}
-    return _insert(tenant_id, {**own, **values}, state, actor)
+    if found is None:
+        return _insert({"acts_as": Role.OWNER.value, **key, **values}, actor)
+    action = "invitation.resent"
+    if values.get("accepted_at"):
+        action = "invitation.accepted"
+    elif values.get("revoked_at"):
+        action = "invitation.revoked"
+    return change(found, values, action, actor=actor)
 
 
-def delete_old(limit: int) -> int:
-    """Delete invitations whose end is more than ``INVITATION_DAYS`` ago; returns their number."""
-    before = utcnow() - timedelta(days=current_config().invitation_days)
-    return DELETE_OLD.execute(before=before, limit=limit)
-
-
-def lock_tenant(tenant_id: UUID) -> Tenant:
-    """Lock the tenant's row, as changes of seats do; raises NotFound."""
-    tenant: Tenant | None = LOCK_TENANT.first(id=tenant_id)
-    if tenant is None:
-        raise NotFound.of(Tenant)
-    return tenant
-
-
-def change(
-    invitation: Invitation,
-    values: Mapping[str, Any],
-    action: str,
-    state: InvitationState,
-    *,
-    actor: Actor,
-) -> Invitation:
-    """Set columns of a locked invitation, and record ``action`` with the new state."""
-    invitation, changed = queries.update_row(Invitation, invitation, values, actor_id=actor.id)
+def change(invitation: Invitation, values: Mapping[str, Any], action: str, *, actor: Actor) -> Any:
+    """Set columns of a locked invitation, record ``action``, and return it with its ``state``."""
+    _, changed = queries.update_row(Invitation, invitation, values, actor_id=actor.id)
+    row = get_invitation(invitation.id)
     if changed is not None:
         shown = changed.part(name for name in changed.after if name not in HIDDEN)
-        _record(action, invitation, shown, state, actor)
-    return invitation
+        record(action, row, shown, actor=actor, hidden=HIDDEN)
+    return row
 
 
-def _insert(
-    tenant_id: UUID, values: Mapping[str, Any], state: InvitationState, actor: Actor
-) -> Invitation:
-    own = {
-        "tenant_id": tenant_id,
-        "email_key": email_key(values["email"]),
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
-    }
-    invitation = insert_row(Invitation, {**own, **values})
-    _record("invitation.created", invitation, None, state, actor)
-    return invitation
-
-
-def _record(
-    action: str,
-    invitation: Invitation,
-    changed: Change | None,
-    state: InvitationState,
-    actor: Actor,
-) -> None:
-    columns = {**invitation._asdict(), "state": state.value}
-    shown = {name: value for name, value in columns.items() if name not in HIDDEN}
-    add_event(
-        action,
-        target_id=str(invitation.id),
-        tenant_id=invitation.tenant_id,
-        change=changed or Change({}, shown),
-        actor=actor,
-        data=shown if changed else None,
-    )
+def _insert(values: Mapping[str, Any], actor: Actor) -> Any:
+    actors = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
+    row = get_invitation(insert_row(Invitation, {**values, **actors}).id)
+    record_creation("invitation.created", row, actor=actor, hidden=HIDDEN)
+    return row
 
 
 def _take_seat(tenant_id: UUID, key: str, actor: Actor) -> None:
@@ -313,7 +235,7 @@ def _take_seat(tenant_id: UUID, key: str, actor: Actor) -> None:
 
 def _lock(invitation_id: UUID | str) -> tuple[Invitation, str]:
     """The locked invitation of this service, and its state; raises NotFound, ManagedByProvider."""
-    lock_tenant(get_invitation(invitation_id).tenant_id)
+    queries.lock_with(Tenant, get_invitation(invitation_id).tenant_id)
     invitation, (state,) = queries.lock_with(Invitation, invitation_id, STATE)
     queries.check_precondition(invitation)
     if invitation.source != API:
@@ -321,14 +243,22 @@ def _lock(invitation_id: UUID | str) -> tuple[Invitation, str]:
     return invitation, state
 
 
-def _mail_now(invitation_id: UUID) -> dict[str, Any]:
-    """The columns of an invitation that the service mails; none without ``SMTP_URL``."""
-    if not current_config().smtp_url:
-        return {}
-    JOBS[MAIL_JOB].push(str(invitation_id))
-    return {"mail_at": utcnow(), "mails": 0}
+def _new_token(invitation_id: UUID, rotation: int, days: int) -> tuple[str, dict[str, Any]]:
+    """The token with this number, and the columns of an invitation that has it.
+
+    With ``SMTP_URL`` a job mails it; raises SecretsKeyMissing.
+    """
+    token, now = new_token(invitation_id, rotation), utcnow()
+    values: dict[str, Any] = {
+        "digest": digest_of(token),
+        "rotation": rotation,
+        "expires_at": now + timedelta(days=days),
+    }
+    if current_config().smtp_url:
+        values |= {"mail_at": now, "mails": 0}
+        JOBS[MAIL_JOB].push()
+    return token, values
 
 
-def _with_token(invitation: Invitation, token: str) -> SimpleNamespace:
-    state = InvitationState.PENDING.value
-    return SimpleNamespace(**invitation._asdict(), state=state, token=token, url=url_of(token))
+def _with_token(row: Any, token: str) -> SimpleNamespace:
+    return SimpleNamespace(**row._asdict(), token=token, url=url_of(token))

@@ -312,7 +312,7 @@ class TestRefusals:
             assert code_of(answer) == (409, "managed_by_provider")
         assert seats(tenant) == 1
         with platform_transaction():
-            revoked = {"revoked_at": utcnow()}
+            revoked = {**values, "revoked_at": utcnow()}
             apply_from_provider(tenant.id, "workos", "inv_1", revoked, actor=SYSTEM_IDP)
         assert api.get(path, token=platform_token()).get_json()["data"]["state"] == "revoked"
         assert seats(tenant) == 0

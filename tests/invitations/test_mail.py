@@ -5,7 +5,6 @@ import socket
 from contextlib import closing
 from email.message import EmailMessage as Message
 from email.policy import default
-from uuid import UUID
 
 import pytest
 
@@ -57,11 +56,13 @@ def invite(mailing, admin):
 
 @pytest.fixture
 def work(mailing):
-    """Make the attempt of an invitation that is due; the seconds until the next."""
+    """Make the next attempt that is due; the time until the following one, or None."""
 
-    def deliver(invitation):
+    def deliver():
         with mailing.app_context():
-            return mail.deliver(UUID(invitation["id"]))
+            mail.deliver_next()
+        next_at = database.row(Invitation).mail_at
+        return next_at and round((next_at - utcnow()).total_seconds(), -1)
 
     return deliver
 
@@ -83,7 +84,7 @@ class TestMail:
     def test_has_the_link_as_text_and_as_html(self, invite, work, sink, tenant):
         invitation = invite()
 
-        assert work(invitation) is None
+        assert work() is None
 
         message = read(sink)
         text, html = (part.get_content() for part in message.iter_parts())
@@ -98,7 +99,7 @@ class TestMail:
     def test_is_recorded_as_that_of_a_provider(self, invite, work, mailing):
         invitation = invite()
 
-        work(invitation)
+        work()
 
         record, message = database.row(EmailEventRecord), database.row(EmailMessage)
         assert (record.source, record.kind) == ("smtp", "sent")
@@ -108,10 +109,10 @@ class TestMail:
         assert database.row(Invitation).mail_at is None
 
     def test_is_sent_once(self, invite, work, sink):
-        invitation = invite()
+        invite()
 
-        work(invitation)
-        work(invitation)
+        work()
+        work()
 
         assert len(sink.messages) == 1
 
@@ -119,7 +120,8 @@ class TestMail:
         name = "Evil\r\nBcc: eve@example.com\u2028<script>" + "x" * 5000
         tenant = create_tenant(name=name)
 
-        work(invite(token=create_member(tenant)[2]))
+        invite(token=create_member(tenant)[2])
+        work()
 
         message = read(sink)
         assert "Bcc" not in message
@@ -129,11 +131,11 @@ class TestMail:
 
     def test_of_a_resent_invitation_is_another_one(self, invite, work, sink):
         first = invite()
-        work(first)
+        work()
         sink.messages.clear()
 
         again = invite(f"{PATH}/{first['id']}/resend")
-        work(again)
+        work()
 
         assert again["url"] in read(sink).get_body(("plain",)).get_content()
         assert len(database.rows(EmailMessage)) == 2
@@ -146,10 +148,10 @@ class TestMail:
         assert database.row(Invitation).mail_at is None
 
     def test_is_not_sent_after_the_end(self, invite, work, sink):
-        invitation = invite()
+        invite()
         database.execute("UPDATE invitations SET revoked_at = now()")
 
-        assert work(invitation) is None
+        assert work() is None
         assert sink.messages == []
         assert database.row(Invitation).mail_at is None
 
@@ -158,7 +160,8 @@ class TestMail:
         values = {"cause": "bounced", "source": "resend", "suppressed_at": utcnow()}
         save(Suppression, address="ada@example.com", scope=scope, is_active=True, **values)
 
-        work(invite())
+        invite()
+        work()
 
         assert bool(sink.messages) == is_sent
         assert kinds() == (["sent"] if is_sent else ["rejected"])
@@ -167,11 +170,11 @@ class TestMail:
 class TestFaults:
     def test_that_are_temporary_are_tried_again(self, invite, work, sink):
         sink.answers = ["451 later", "452 4.2.2 full"]
-        invitation = invite()
+        invite()
 
         waits = []
         for _ in range(3):
-            waits.append(work(invitation))
+            waits.append(work())
             due()
 
         assert waits == [60, 300, None]
@@ -182,18 +185,20 @@ class TestFaults:
     def test_that_are_permanent_are_not(self, invite, work, sink):
         sink.answers = ["550 5.1.1 no such user"]
 
-        assert work(invite()) is None
+        invite()
+
+        assert work() is None
         assert kinds() == ["rejected"]
         assert database.row(Invitation).mail_at is None
         assert database.rows(Suppression) == []
 
     def test_end_after_the_last_attempt(self, invite, work, sink):
         sink.answers = ["451 later"] * 100
-        invitation = invite()
+        invite()
 
         for _ in range(len(mail.WAITS) + 1):
             due()
-            last = work(invitation)
+            last = work()
 
         assert last is None
         assert kinds() == ["scheduled"] * len(mail.WAITS) + ["rejected"]
@@ -223,25 +228,14 @@ class TestFaults:
 
 
 class TestJobs:
-    def test_a_lost_job_is_queued_again(self, mailing, invite, monkeypatch):
-        invitation = invite()
-        pushed = []
-        monkeypatch.setattr(
-            jobs.send_mail.__class__, "push", lambda _, *ids, **__: pushed.append(ids)
-        )
+    def test_the_job_delivers_all_that_are_due(self, mailing, invite, sink):
+        for number in range(3):
+            invite(email=f"{number}@example.com")
 
         with mailing.app_context():
-            jobs.resume_mails()
+            jobs.send_mails()
 
-        assert pushed == [(invitation["id"],)]
-
-    def test_the_job_delivers(self, mailing, invite, sink):
-        invitation = invite()
-
-        with mailing.app_context():
-            jobs.send_mail(invitation["id"])
-
-        assert len(sink.messages) == 1
+        assert len(sink.messages) == 3
 
 
 class TestSettings:
