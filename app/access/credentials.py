@@ -131,22 +131,20 @@ class Member:
             found = "The user has no membership."
             return failed(StepName.MEMBERSHIP, found, "Make the user a member of the tenant.")
         if not row.is_active:
-            found = f"The membership is not active.{self._origin}"
+            found = "The membership is not active." + self._origin
             return failed(StepName.MEMBERSHIP, found, "Activate the membership.", row.id)
-        found = f"The membership is active.{self._origin}"
-        return passed(StepName.MEMBERSHIP, found, row.id)
+        return passed(StepName.MEMBERSHIP, "The membership is active." + self._origin, row.id)
 
     @property
     def _origin(self) -> str:
         """How the person became a member, as sentences; empty if nothing is recorded."""
-        request, invitation, ways = self.join_request, self.invitation, []
-        if request is not None:
-            ways.append(f" The user was let in by the domain {request.domain}.")
-        if invitation is not None:
-            is_own = invitation.source == API
-            sender = invitation.created_by_user_id if is_own else invitation.source
-            ways.append(f" The user was let in by the invitation {invitation.id} of {sender}.")
-        return "".join(ways)
+        found = ""
+        if self.join_request is not None:
+            found += f" The user was let in by the domain {self.join_request.domain}."
+        if (one := self.invitation) is not None:
+            sender = one.created_by_user_id if one.source == API else one.source
+            found += f" The user was let in by the invitation {one.id} of {sender}."
+        return found
 
     def _role_step(self) -> Step:
         if self.membership is None:

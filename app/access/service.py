@@ -15,7 +15,6 @@ from uuid import UUID
 from sqlalchemy import (
     Text,
     Uuid,
-    and_,
     bindparam,
     case,
     cast,
@@ -41,7 +40,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, NotFound, Unauthenticated
 from app.domains.joining import match
-from app.domains.models import JoinRequest, JoinRequestState
+from app.domains.models import JoinRequest
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
@@ -82,20 +81,10 @@ FIND_PERSON = Statement(
         Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
     )
     .outerjoin(
-        JoinRequest,
-        and_(
-            JoinRequest.tenant_id == User.tenant_id,
-            JoinRequest.user_id == User.id,
-            JoinRequest.state == JoinRequestState.ACCEPTED.value,
-        ),
+        JoinRequest, (JoinRequest.tenant_id == User.tenant_id) & (JoinRequest.user_id == User.id)
     )
     .outerjoin(
-        Invitation,
-        and_(
-            Invitation.tenant_id == User.tenant_id,
-            Invitation.user_id == User.id,
-            Invitation.accepted_at.is_not(None),
-        ),
+        Invitation, (Invitation.tenant_id == User.tenant_id) & (Invitation.user_id == User.id)
     )
     .order_by(Invitation.accepted_at.desc())
     .limit(1),
@@ -197,10 +186,8 @@ def _find_person(
 
 def _sso_domain(user: User) -> str | None:
     """The tenant's verified domain of the user's address, if its people must use single sign-on."""
-    for _, domain in match([user]):
-        if domain.tenant_id == user.tenant_id and domain.enforce_sso:
-            return domain.name
-    return None
+    own = (domain for _, domain in match([user]) if domain.tenant_id == user.tenant_id)
+    return next((domain.name for domain in own if domain.enforce_sso), None)
 
 
 def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:

@@ -211,9 +211,7 @@ def connection_values(state: State) -> dict[str, Any] | None:
     ]
     said = state.get("state", "active")
     return {
-        "name": state.get("name", ""),
-        "provider": state.get("provider", ""),
-        "type": state.get("type", ""),
+        **{name: state.get(name, "") for name in ("name", "provider", "type")},
         "state": said if said in ("active", "draft") else "inactive",
         "domains": [bounded_name(name) for name in state.get("domains", [])[:MAX_DOMAINS]],
         "certificate_ends_at": min(ends) if ends else None,

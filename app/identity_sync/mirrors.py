@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, any_, bindparam, select
-
 from app.core.actors import SYSTEM_IDP
 from app.core.db import queries
-from app.core.db.statements import Statement
 from app.identity_sync.merge_state import connection_values, invitation_values
 from app.identity_sync.store import MIRRORED, Key, Kind, Objects
 from app.invitations import service as invitations
 from app.sso_connections import service as sso_connections
 from app.tenants.models import Tenant
 from app.users.models import User
-
-FIND_TENANTS = Statement(
-    "tenants.find_by_organizations",
-    select(Tenant.idp_org_id, Tenant.id).where(
-        Tenant.idp_org_id == any_(bindparam("organization_ids", type_=ARRAY(Text)))
-    ),
-)
 
 
 def write_mirrored(objects: Objects, *, roles: Mapping[str, str], force: bool = False) -> set[Key]:
@@ -31,20 +21,18 @@ def write_mirrored(objects: Objects, *, roles: Mapping[str, str], force: bool = 
     Returns those whose organization has no tenant; they wait for it. An accepted invitation waits
     for its user.
     """
-    organizations = {
-        key: state.get("organization_id")
-        for key, state in objects.now.items()
-        if key.kind in MIRRORED and (force or key in objects.changed or objects.is_waiting(key))
-    }
-    if not organizations:
-        return set()
-    named = [each for each in organizations.values() if each]
-    tenants = dict(FIND_TENANTS.all(organization_ids=named))
-    for key, organization_id in organizations.items():
-        tenant_id = tenants.get(organization_id)
-        is_complete = tenant_id is not None and _write(objects, key, tenant_id, roles)
-        objects.set_waiting(key, organization_id is not None and not is_complete)
-    return {key for key, id_ in organizations.items() if id_ and id_ not in tenants}
+    homeless = set()
+    for key, state in objects.now.items():
+        is_new = force or key in objects.changed or key in objects.waiting
+        if key.kind not in MIRRORED or not is_new:
+            continue
+        organization_id = state.get("organization_id")
+        tenant = organization_id and queries.find_row(Tenant, idp_org_id=organization_id)
+        if organization_id and tenant is None:
+            homeless.add(key)
+        is_written = tenant is not None and _write(objects, key, tenant.id, roles)
+        objects.set_waiting(key, organization_id is not None and not is_written)
+    return homeless
 
 
 def _write(objects: Objects, key: Key, tenant_id: UUID, roles: Mapping[str, str]) -> bool:

@@ -107,10 +107,9 @@ BUCKETS = 1024
 thousands of locks, and one event may list many members."""
 LOCK_SPACE = 7_301
 KINDS_AFTER_SOURCE = {
-    Kind.MEMBERSHIP: LOCK_SPACE + 1,
-    Kind.USER: LOCK_SPACE + 2,
-    Kind.INVITATION: LOCK_SPACE + 3,
-    Kind.SSO_CONNECTION: LOCK_SPACE + 4,
+    kind: LOCK_SPACE + place
+    for place, kind in enumerate(Kind, start=1)
+    if kind is not Kind.ORGANIZATION
 }
 MIRRORED = (Kind.INVITATION, Kind.SSO_CONNECTION)
 """What an organization has besides members. ``user_id`` is who has accepted an invitation."""
@@ -124,7 +123,7 @@ class Objects:
         self.before: dict[Key, State] = {}
         self.now: dict[Key, State] = {}
         self.changed: set[Key] = set()  # what :meth:`save` writes
-        self._waiting: set[Key] = set()
+        self.waiting: set[Key] = set()  # those that wait for another object
 
     def take(
         self,
@@ -155,7 +154,7 @@ class Objects:
         for row in rows:
             key = Key(Kind(row.kind), row.object_id)
             if row.is_waiting and key not in self.now:
-                self._waiting.add(key)
+                self.waiting.add(key)
             self._add(key, State.from_json(row.state))
         of_new = [pair for id_ in organizations for pair in self.pairs_of_organization(id_)]
         for key in [*wanted, *(Key(Kind.USER, pair.user_id) for pair in of_new)]:
@@ -185,15 +184,11 @@ class Objects:
             if key.kind is Kind.USER:
                 self.set_waiting(key, state.exists and key.object_id not in members)
 
-    def is_waiting(self, key: Key) -> bool:
-        """Whether an object waits for another one."""
-        return key in self._waiting
-
     def set_waiting(self, key: Key, is_waiting: bool) -> None:
         """Record whether an object waits for another one."""
-        if (key in self._waiting) is not is_waiting:
+        if (key in self.waiting) is not is_waiting:
             self.changed.add(key)
-            self._waiting ^= {key}
+            self.waiting ^= {key}
 
     def save(self) -> None:
         if self.changed:
@@ -231,7 +226,7 @@ class Objects:
             "user_id": pair.user_id if pair else None,
             "verified_domain": with_reversed_labels(domain) if domain else None,
             "is_deleted": state.place is not None and not state.exists,
-            "is_waiting": key in self._waiting,
+            "is_waiting": key in self.waiting,
             "state": asdict(state),
             "created_at": now,
             "updated_at": now,

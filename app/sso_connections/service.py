@@ -19,6 +19,7 @@ from app.sso_connections.models import SsoConnection, SsoState
 
 NOTICE = timedelta(days=30)  # between the announcement of a certificate's end and the end
 HIDDEN = frozenset({"announced_end"})
+UPDATED = "sso_connection.updated"
 ACTIONS: dict[str, str] = {
     SsoState.ACTIVE: "sso_connection.activated",
     SsoState.INACTIVE: "sso_connection.deactivated",
@@ -66,26 +67,25 @@ def mirror(
     """Make the row equal what the identity provider says; ``values`` None: delete it."""
     key = {"tenant_id": tenant_id, "source": source, "idp_connection_id": idp_connection_id}
     row = queries.find_locked(SsoConnection, **key)
-    if row is None and values is not None:
-        row = insert_row(SsoConnection, {**key, **values})
-        action = ACTIONS.get(row.state, "sso_connection.updated")
-        record_creation(action, row, actor=actor, hidden=HIDDEN)
-    elif row is not None and values is not None:
+    if row is None:
+        if values is not None:
+            row = insert_row(SsoConnection, {**key, **values})
+            record_creation(ACTIONS.get(row.state, UPDATED), row, actor=actor, hidden=HIDDEN)
+        return
+    if values is not None:
         row, change = queries.update_row(SsoConnection, row, values)
-        state = change.after.get("state", "") if change else ""
-        action = ACTIONS.get(state, "sso_connection.updated")
-        record(action, row, change, actor=actor, hidden=HIDDEN)
-    elif row is not None:
+        action = ACTIONS.get(change.after.get("state", ""), UPDATED) if change else UPDATED
+    else:
         queries.delete_row(SsoConnection, row)
         before = {name: value for name, value in row._asdict().items() if name not in HIDDEN}
-        change = Change(before, {})
-        record("sso_connection.deleted", row, change, actor=actor, hidden=HIDDEN)
+        action, change = "sso_connection.deleted", Change(before, {})
+    record(action, row, change, actor=actor, hidden=HIDDEN)
 
 
-def announce_endings(*, limit: int, actor: Actor) -> bool:
-    """Record that certificates of active connections end within :data:`NOTICE`, once for each end.
+def announce_endings(limit: int, *, actor: Actor) -> int:
+    """Record which certificates of active connections end within :data:`NOTICE`; their number.
 
-    Returns whether there may be others.
+    Each end is recorded once.
     """
     ending = TAKE_ENDING.all(limit=limit, notice=NOTICE)
     with writes() as w:
@@ -93,4 +93,4 @@ def announce_endings(*, limit: int, actor: Actor) -> bool:
             change = Change({}, {"certificate_ends_at": row.certificate_ends_at})
             action = "sso_connection.certificate_expiring"
             record(action, row, change, actor=actor, hidden=HIDDEN, into=w)
-    return len(ending) == limit
+    return len(ending)

@@ -9,10 +9,11 @@ https://clerk.com/docs/webhooks/overview lists the events.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
-from app.identity_sync.events import Change, InvitationEvent, MembershipEvent, UserEvent
+from app.identity_sync.events import Change, MembershipEvent, UserEvent
 from app.inbox.providers.payloads import Document, in_seconds
-from app.inbox.providers.provider import Facts, Provider, lifecycle, organization
+from app.inbox.providers.provider import Facts, Provider, invitation, lifecycle, organization
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -39,19 +40,6 @@ def _membership(data: Document, facts: Facts) -> MembershipEvent:
         organization_id=data.identifier("organization", "id"),
         user_id=data.identifier("public_user_data", "user_id"),
         roles=(role,) if role else None,
-    )
-
-
-def _invitation(data: Document, facts: Facts) -> InvitationEvent:
-    return InvitationEvent(
-        **facts,
-        object_id=data.identifier("id"),
-        organization_id=data.identifier("organization_id"),
-        email=data.text("email_address"),
-        roles=data.texts("role") or None,
-        state=data.text("status"),
-        expires_at=data.optional_epoch("expires_at"),
-        accepted_user_id=data.optional_identifier("user_id"),
     )
 
 
@@ -86,10 +74,16 @@ PROVIDER = Provider(
             "user": _user,
             "organization": organization,
             "organizationMembership": _membership,
-            "organizationInvitation": _invitation,
+            "organizationInvitation": partial(
+                invitation,
+                email="email_address",
+                state="status",
+                accepted_by="user_id",
+                end=Document.optional_epoch,
+            ),
         },
         occurred_at=_occurred_at,
         version=lambda data: data.optional_epoch("updated_at"),
-        updates=("organizationInvitation.accepted", "organizationInvitation.revoked"),
+        with_states=["organizationInvitation"],
     ),
 )

@@ -23,15 +23,9 @@ A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` h
 
 from __future__ import annotations
 
-from app.identity_sync.events import (
-    ConnectionEvent,
-    InvitationEvent,
-    MembershipEvent,
-    UserEvent,
-    membership_key,
-)
+from app.identity_sync.events import ConnectionEvent, MembershipEvent, UserEvent, membership_key
 from app.inbox.providers.payloads import Document, full_name
-from app.inbox.providers.provider import Facts, Provider, lifecycle, organization
+from app.inbox.providers.provider import Facts, Provider, invitation, lifecycle, organization
 
 
 def _user(data: Document, facts: Facts) -> UserEvent:
@@ -71,19 +65,6 @@ def _membership(data: Document, facts: Facts) -> MembershipEvent:
     )
 
 
-def _invitation(data: Document, facts: Facts) -> InvitationEvent:
-    return InvitationEvent(
-        **facts,
-        object_id=data.identifier("id"),
-        organization_id=data.optional_identifier("organization_id"),
-        email=data.text("email"),
-        roles=data.texts("role") or None,
-        state=data.text("state"),
-        expires_at=data.optional_moment("expires_at"),
-        accepted_user_id=data.optional_identifier("accepted_user_id"),
-    )
-
-
 def _connection(data: Document, facts: Facts) -> ConnectionEvent:
     ends_at = data.optional_moment("certificate_ends_at")
     return ConnectionEvent(
@@ -109,7 +90,7 @@ PROVIDER = Provider(
             "user": _user,
             "membership": _membership,
             "organization_membership": _membership,
-            "invitation": _invitation,
+            "invitation": invitation,
             "connection": _connection,
         },
         occurred_at=lambda event, _: event.moment("timestamp"),

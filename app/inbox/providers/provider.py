@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, TypedDict, TypeVar
 
 from app.emails.events import EmailEvent
-from app.identity_sync.events import Change, IdentityEvent, OrganizationEvent
+from app.identity_sync.events import Change, IdentityEvent, InvitationEvent, OrganizationEvent
 from app.inbox.providers.payloads import (
     MAX_ID,
     Document,
@@ -136,23 +136,21 @@ def lifecycle(
     *,
     occurred_at: Callable[[Document, Change], datetime],
     version: Callable[[Document], datetime | None],
-    updates: Collection[str] = (),
+    with_states: Collection[str] = (),
 ) -> Adapt:
     """Adapts events whose member ``name`` is an object's kind and a change: ``user.created``.
 
-    ``updates`` are further types that change an object: ``invitation.accepted``. The makers get the
-    member ``data``, which is the object, and so does ``version``.
+    Any other word is a change of an object whose kind is in ``with_states``: ``invitation.accepted``.
+    The makers get the member ``data``, which is the object, and so does ``version``.
     """
 
     def adapt(body: bytes) -> list[IdentityEvent]:
         event = parse_object(body)
-        type_ = str(event.value(name))
-        kind, _, word = type_.partition(".")
-        if type_ in updates:
-            word = Change.UPDATED
-        if kind not in makers or word not in list(Change):
+        kind, _, word = str(event.value(name)).partition(".")
+        is_known = word in list(Change)
+        if kind not in makers or not (is_known or kind in with_states):
             raise Unwanted("not about a user, an organization or a membership")
-        change, data = Change(word), event.at("data")
+        change, data = Change(word) if is_known else Change.UPDATED, event.at("data")
         facts = Facts(change=change, occurred_at=occurred_at(event, change), version=version(data))
         return [makers[kind](data, facts)]
 
@@ -162,6 +160,29 @@ def lifecycle(
 def organization(data: Document, facts: Facts) -> OrganizationEvent:
     return OrganizationEvent(
         **facts, object_id=data.identifier("id"), name=data.text("name"), slug=data.text("slug")
+    )
+
+
+def invitation(
+    data: Document,
+    facts: Facts,
+    *,
+    email: str = "email",
+    role: str = "role",
+    state: str = "state",
+    accepted_by: str = "accepted_user_id",
+    end: Callable[[Document, str], datetime | None] = Document.optional_moment,
+) -> InvitationEvent:
+    """The change of an invitation; the words are the provider's names of these members."""
+    return InvitationEvent(
+        **facts,
+        object_id=data.identifier("id"),
+        organization_id=data.optional_identifier("organization_id"),
+        email=data.text(email),
+        roles=data.texts(role) or None,
+        state=data.text(state),
+        expires_at=end(data, "expires_at"),
+        accepted_user_id=data.optional_identifier(accepted_by),
     )
 
 

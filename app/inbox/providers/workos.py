@@ -8,16 +8,16 @@ https://workos.com/docs/events lists the events.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from app.identity_sync.events import (
     ConnectionEvent,
-    InvitationEvent,
     MembershipEvent,
     OrganizationEvent,
     UserEvent,
 )
 from app.inbox.providers.payloads import Document
-from app.inbox.providers.provider import Facts, Provider, lifecycle
+from app.inbox.providers.provider import Facts, Provider, invitation, lifecycle
 
 _PROTOCOL = re.compile("(SAML|OIDC|OAuth)$", re.IGNORECASE)
 
@@ -60,19 +60,6 @@ def _roles(data: Document) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(slugs)) or None
 
 
-def _invitation(data: Document, facts: Facts) -> InvitationEvent:
-    return InvitationEvent(
-        **facts,
-        object_id=data.identifier("id"),
-        organization_id=data.optional_identifier("organization_id"),
-        email=data.text("email"),
-        roles=data.texts("role_slug") or None,
-        state=data.text("state"),
-        expires_at=data.optional_moment("expires_at"),
-        accepted_user_id=data.optional_identifier("accepted_user_id"),
-    )
-
-
 def _connection(data: Document, facts: Facts) -> ConnectionEvent:
     """A connection, or one of its certificates. The type ``OktaSAML`` is Okta's, and is ``saml``."""
     if data.has("certificate"):
@@ -110,19 +97,11 @@ PROVIDER = Provider(
             "user": _user,
             "organization": _organization,
             "organization_membership": _membership,
-            "invitation": _invitation,
+            "invitation": partial(invitation, role="role_slug"),
             "connection": _connection,
         },
         occurred_at=lambda event, _: event.moment("created_at"),
         version=lambda data: data.optional_moment("updated_at"),
-        updates=(
-            "invitation.accepted",
-            "invitation.resent",
-            "invitation.revoked",
-            "connection.activated",
-            "connection.deactivated",
-            "connection.saml_certificate_renewal_required",
-            "connection.saml_certificate_renewed",
-        ),
+        with_states=["invitation", "connection"],
     ),
 )

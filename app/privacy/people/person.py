@@ -204,7 +204,7 @@ def is_invited(person: Person) -> ColumnElement[bool]:
     keys = [email_key(address) for address in sorted(person.identifiers.addresses)]
     accepted = tuple_(INVITATIONS.c.tenant_id, INVITATIONS.c.user_id).in_(person.users)
     found = or_(INVITATIONS.c.email_key.in_(keys), accepted)
-    return found if person.only_in is None else found & (INVITATIONS.c.tenant_id == person.only_in)
+    return found & _in_tenant(person.only_in, INVITATIONS)
 
 
 def tenant_column(table: Table) -> ColumnElement[UUID]:
@@ -218,12 +218,13 @@ def targets_of(connection: Connection, person: Person) -> dict[str, list[str]]:
         "user": [str(user_id) for user_id in person.user_ids],
         "membership": [str(row_id) for _, row_id in person.memberships],
     }
-    invited = connection.scalars(select(INVITATIONS.c.id).where(is_invited(person)))
-    targets["invitation"] = [str(row_id) for row_id in invited]
-    requests = select(REQUESTS.c.id).where(is_request_of(person.subjects, person.only_in))
-    targets["join_request"] = [str(row_id) for row_id in connection.scalars(requests)]
-    for table in CONTACTS:
-        ids = connection.scalars(select(table.c.id).where(is_contact(table, person)))
+    further = {
+        INVITATIONS: is_invited(person),
+        REQUESTS: is_request_of(person.subjects, person.only_in),
+        **{table: is_contact(table, person) for table in CONTACTS},
+    }
+    for table, condition in further.items():
+        ids = connection.scalars(select(table.c.id).where(condition))
         targets[table.name.removesuffix("s")] = [str(row_id) for row_id in ids]
     return targets
 
