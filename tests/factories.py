@@ -18,7 +18,7 @@ from app.auth.keys import KEY_PREFIX, digest_of
 from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import Role
 from app.cli.tokens import HOUR, issue_token
-from app.core.actors import SYSTEM_CLI, SYSTEM_IDP
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.writes import insert_row
 from app.credits.models import CreditBalance, CreditLot
@@ -315,7 +315,7 @@ def create_sso_connection(tenant_id: UUID, **values: Any) -> SsoConnection:
     defaults = {"name": "Okta", "provider": "Okta", "type": "saml", "state": "active"}
     said = {"domains": ["acme.example"], "certificate_ends_at": None, **defaults, **values}
     with platform_transaction():
-        sso_connections.mirror(tenant_id, "workos", key, said, actor=SYSTEM_IDP)
+        sso_connections.mirror(tenant_id, "workos", key, said)
     return database.row(SsoConnection, tenant_id=tenant_id, source="workos", idp_connection_id=key)
 
 

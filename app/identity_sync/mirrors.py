@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from app.core.actors import SYSTEM_IDP
 from app.core.db import queries
 from app.identity_sync.merge_state import connection_values, invitation_values
 from app.identity_sync.store import MIRRORED, Key, Kind, Objects
@@ -39,7 +38,7 @@ def _write(objects: Objects, key: Key, tenant_id: UUID, roles: Mapping[str, str]
     """Write an object's row; False while the user who has accepted an invitation has none."""
     state, place = objects.now[key], (tenant_id, objects.source, key.object_id)
     if key.kind is Kind.SSO_CONNECTION:
-        sso_connections.mirror(*place, connection_values(state), actor=SYSTEM_IDP)
+        sso_connections.mirror(*place, connection_values(state))
         return True
     values = invitation_values(state, roles)
     if values is None:
@@ -48,5 +47,5 @@ def _write(objects: Objects, key: Key, tenant_id: UUID, roles: Mapping[str, str]
     user = subject and queries.find_row(User, tenant_id=tenant_id, idp_user_id=subject)
     if user:
         values["user_id"] = user.id
-    invitations.apply_from_provider(*place, values, actor=SYSTEM_IDP)
+    invitations.apply_from_provider(*place, values)
     return not subject or user is not None

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from jinja2 import Environment, PackageLoader, select_autoescape
-from sqlalchemy import exists, func, select
+from sqlalchemy import func, select
 
 from app.config import current_config
 from app.core.clock import utcnow
@@ -26,6 +26,7 @@ from app.core.db.statements import Statement
 from app.emails import service as emails
 from app.emails.events import EmailEvent, EmailKind
 from app.emails.models import Suppression
+from app.emails.suppressions import normalized
 from app.invitations.derived_tokens import token_of, url_of
 from app.invitations.models import STATE, Invitation, InvitationState
 from app.tenants.models import Tenant
@@ -37,15 +38,9 @@ LONGEST_NAME = 100  # characters of a tenant's name in a mail
 PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 TEMPLATES = Environment(loader=PackageLoader("app.invitations"), autoescape=select_autoescape())
 
-_is_suppressed = exists().where(
-    Suppression.address == func.lower(Invitation.email),
-    Suppression.scope == "",
-    Suppression.is_active,
-)
 LOCK_NEXT = Statement(
     "invitations.lock_next_mail",
-    select(Invitation, STATE, Tenant.name, _is_suppressed.label("is_suppressed"))
-    .join(Tenant, Tenant.id == Invitation.tenant_id)
+    select(Invitation, STATE)
     .where(Invitation.mail_at <= func.now())
     .order_by(Invitation.mail_at)
     .limit(1)
@@ -67,8 +62,11 @@ def deliver_next() -> bool:
         is_last = attempt > len(WAITS)
         next_at = None if is_last else utcnow() + timedelta(seconds=WAITS[attempt - 1])
         _set(invitation, mails=attempt, mail_at=next_at)
-    message = compose(invitation, found.name, url_of(token) or "")
-    kind, said = (EmailKind.REJECTED, "suppressed") if found.is_suppressed else send(message)
+        tenant = queries.get_row(Tenant, invitation.tenant_id)
+        address = {"address": normalized(invitation.email), "scope": ""}
+        is_suppressed = queries.find_row(Suppression, **address, is_active=True) is not None
+    message = compose(invitation, tenant.name, url_of(token) or "")
+    kind, said = (EmailKind.REJECTED, "suppressed") if is_suppressed else send(message)
     if kind is EmailKind.SCHEDULED and is_last:
         kind = EmailKind.REJECTED
     event = EmailEvent(

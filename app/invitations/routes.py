@@ -23,12 +23,7 @@ from app.core.http.request import current_request
 from app.core.json_text import Json
 from app.invitations import accepting, schemas, service
 from app.invitations.accepting import OtherAddress
-from app.invitations.service import (
-    AlreadyMember,
-    InvitationEnded,
-    InvitationExists,
-    ManagedByProvider,
-)
+from app.invitations.service import InvitationEnded, ManagedByProvider
 from app.memberships.directories import ManagedByDirectory
 from app.memberships.models import Membership
 from app.memberships.owners import OwnerOnly, RoleAboveOwn
@@ -48,6 +43,9 @@ blp = Blueprint(
 BLUEPRINTS = (blp,)
 INCLUDES = (TENANT, HISTORY)
 SECRETS = ("token", "url")
+SEAT_REFUSALS = (
+    RoleAboveOwn, service.AlreadyMember, service.InvitationExists, SeatLimit, SecretsKeyMissing,
+)  # fmt: skip
 
 
 @blp.get("")
@@ -64,15 +62,7 @@ def list_invitations(query: dict[str, Json]) -> Page:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(schemas.InvitationCreateSchema)
 @blp.response(201, schemas.InvitationTokenSchema, shown_once=SECRETS)
-@blp.raises(
-    RoleAboveOwn,
-    TenantDeleting,
-    AlreadyMember,
-    InvitationExists,
-    SeatLimit,
-    SecretsKeyMissing,
-    NotFound.of("tenant"),
-)
+@blp.raises(*SEAT_REFUSALS, TenantDeleting, NotFound.of("tenant"))
 def create(body: dict[str, Json]) -> SimpleNamespace:
     """Create an invitation of an e-mail address; it takes a seat until it ends.
 
@@ -124,15 +114,7 @@ def get(invitation_id: str) -> Any:
 @requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(schemas.InvitationResendSchema, required=False)
 @blp.response(200, schemas.InvitationTokenSchema, shown_once=SECRETS)
-@blp.raises(
-    RoleAboveOwn,
-    ManagedByProvider,
-    InvitationEnded,
-    AlreadyMember,
-    InvitationExists,
-    SeatLimit,
-    SecretsKeyMissing,
-)
+@blp.raises(*SEAT_REFUSALS, ManagedByProvider, InvitationEnded)
 def resend(body: dict[str, Json], invitation_id: str) -> SimpleNamespace:
     """Give a pending or expired invitation a new token and a new end.
 

@@ -19,7 +19,7 @@ from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
 from app.auth.permissions import Role
 from app.config import current_config
-from app.core.actors import Actor
+from app.core.actors import SYSTEM_IDP, Actor
 from app.core.clock import utcnow
 from app.core.db import queries
 from app.core.db.list_conditions import Condition
@@ -180,12 +180,7 @@ def revoke(invitation_id: UUID | str, *, actor: Actor) -> None:
 
 
 def apply_from_provider(
-    tenant_id: UUID,
-    source: str,
-    idp_invitation_id: str,
-    values: Mapping[str, Any],
-    *,
-    actor: Actor,
+    tenant_id: UUID, source: str, idp_invitation_id: str, values: Mapping[str, Any]
 ) -> Any:
     """Store what the identity provider says of its invitation; it has no token here.
 
@@ -197,13 +192,13 @@ def apply_from_provider(
     values = {**values, "email_key": email_key(values["email"])}
     found = queries.find_locked(Invitation, **key)
     if found is None:
-        return _insert({"acts_as": Role.OWNER.value, **key, **values}, actor)
+        return _insert({"acts_as": Role.OWNER.value, **key, **values}, SYSTEM_IDP)
     action = "invitation.resent"
     if values.get("accepted_at"):
         action = "invitation.accepted"
     elif values.get("revoked_at"):
         action = "invitation.revoked"
-    return change(found, values, action, actor=actor)
+    return change(found, values, action, actor=SYSTEM_IDP)
 
 
 def change(invitation: Invitation, values: Mapping[str, Any], action: str, *, actor: Actor) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from app.audit.service import record, record_creation
-from app.core.actors import Actor
+from app.core.actors import SYSTEM_IDP, SYSTEM_JOB
 from app.core.db import queries
 from app.core.db.list_conditions import between
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
@@ -57,12 +57,7 @@ def list_connections(
 
 
 def mirror(
-    tenant_id: UUID,
-    source: str,
-    idp_connection_id: str,
-    values: Mapping[str, Any] | None,
-    *,
-    actor: Actor,
+    tenant_id: UUID, source: str, idp_connection_id: str, values: Mapping[str, Any] | None
 ) -> None:
     """Make the row equal what the identity provider says; ``values`` None: delete it."""
     key = {"tenant_id": tenant_id, "source": source, "idp_connection_id": idp_connection_id}
@@ -70,7 +65,7 @@ def mirror(
     if row is None:
         if values is not None:
             row = insert_row(SsoConnection, {**key, **values})
-            record_creation(ACTIONS.get(row.state, UPDATED), row, actor=actor, hidden=HIDDEN)
+            record_creation(ACTIONS.get(row.state, UPDATED), row, actor=SYSTEM_IDP, hidden=HIDDEN)
         return
     if values is not None:
         row, change = queries.update_row(SsoConnection, row, values)
@@ -79,10 +74,10 @@ def mirror(
         queries.delete_row(SsoConnection, row)
         before = {name: value for name, value in row._asdict().items() if name not in HIDDEN}
         action, change = "sso_connection.deleted", Change(before, {})
-    record(action, row, change, actor=actor, hidden=HIDDEN)
+    record(action, row, change, actor=SYSTEM_IDP, hidden=HIDDEN)
 
 
-def announce_endings(limit: int, *, actor: Actor) -> int:
+def announce_endings(limit: int) -> int:
     """Record which certificates of active connections end within :data:`NOTICE`; their number.
 
     Each end is recorded once.
@@ -92,5 +87,5 @@ def announce_endings(limit: int, *, actor: Actor) -> int:
         for row in ending:
             change = Change({}, {"certificate_ends_at": row.certificate_ends_at})
             action = "sso_connection.certificate_expiring"
-            record(action, row, change, actor=actor, hidden=HIDDEN, into=w)
+            record(action, row, change, actor=SYSTEM_JOB, hidden=HIDDEN, into=w)
     return len(ending)

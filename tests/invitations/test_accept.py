@@ -296,15 +296,14 @@ class TestRefusals:
         assert database.row(Invitation).accepted_at is None
 
     def test_of_a_providers_invitation(self, api, app, tenant):
-        from app.core.actors import SYSTEM_IDP
         from app.core.clock import utcnow
         from app.invitations.service import apply_from_provider
         from tests.database import platform_transaction
 
         values = {"email": EMAIL, "role": "member", "expires_at": utcnow().replace(year=2100)}
         with platform_transaction():
-            found = apply_from_provider(tenant.id, "workos", "inv_1", values, actor=SYSTEM_IDP)
-            again = apply_from_provider(tenant.id, "workos", "inv_1", values, actor=SYSTEM_IDP)
+            found = apply_from_provider(tenant.id, "workos", "inv_1", values)
+            again = apply_from_provider(tenant.id, "workos", "inv_1", values)
         assert (again.id, again.version, again.digest) == (found.id, 1, None)
         path = f"{PATH}/{found.id}"
         for method, part in (("DELETE", ""), ("POST", "/resend")):
@@ -313,7 +312,7 @@ class TestRefusals:
         assert seats(tenant) == 1
         with platform_transaction():
             revoked = {**values, "revoked_at": utcnow()}
-            apply_from_provider(tenant.id, "workos", "inv_1", revoked, actor=SYSTEM_IDP)
+            apply_from_provider(tenant.id, "workos", "inv_1", revoked)
         assert api.get(path, token=platform_token()).get_json()["data"]["state"] == "revoked"
         assert seats(tenant) == 0
 
