@@ -53,9 +53,7 @@ def accept(token: str, claims: Claims) -> Membership:
     if not tenant.is_active:
         raise TenantSuspended
     user = queries.find_row(User, tenant_id=tenant.id, idp_user_id=claims.subject)
-    membership = None
-    if user is not None:
-        membership = queries.find_row(Membership, tenant_id=tenant.id, user_id=user.id)
+    membership = queries.find_row(Membership, tenant_id=tenant.id, user_id=user and user.id)
     if state == InvitationState.PENDING:
         try:
             return _join(invitation, user, membership, claims.subject)

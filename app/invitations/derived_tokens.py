@@ -24,8 +24,7 @@ PREFIX = "inv_"
 FIND_PENDING = Statement(
     "invitations.find_pending",
     select(Invitation).where(
-        Invitation.id == any_(bindparam("ids", type_=ARRAY(Uuid))),
-        IS_PENDING,
+        Invitation.id == any_(bindparam("ids", type_=ARRAY(Uuid))), IS_PENDING
     ),
 )
 

@@ -10,14 +10,13 @@ import smtplib
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
+from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from jinja2 import Environment, PackageLoader, select_autoescape
-from sqlalchemy import func, select
 
 from app.config import current_config
 from app.core.clock import utcnow
@@ -28,7 +27,7 @@ from app.emails.events import EmailEvent, EmailKind
 from app.emails.models import Suppression
 from app.emails.suppressions import normalized
 from app.invitations.derived_tokens import token_of, url_of
-from app.invitations.models import STATE, Invitation, InvitationState
+from app.invitations.models import Invitation
 from app.tenants.models import Tenant
 
 TIMEOUT = 15.0  # seconds that the server may take for one answer
@@ -38,36 +37,37 @@ LONGEST_NAME = 100  # characters of a tenant's name in a mail
 PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 TEMPLATES = Environment(loader=PackageLoader("app.invitations"), autoescape=select_autoescape())
 
-LOCK_NEXT = Statement(
-    "invitations.lock_next_mail",
-    select(Invitation, STATE)
-    .where(Invitation.mail_at <= func.now())
-    .order_by(Invitation.mail_at)
-    .limit(1)
-    .with_for_update(of=Invitation, skip_locked=True),
+TAKE_NEXT = Statement(
+    "invitations.take_next_mail",
+    """
+    UPDATE invitations SET mails = mails + 1,
+        mail_at = now() + (CAST(:waits AS integer[]))[mails + 1] * INTERVAL '1 second'
+    WHERE (tenant_id, id) IN (
+        SELECT tenant_id, id FROM invitations
+        WHERE mail_at <= now()
+            AND expires_at > now() AND accepted_at IS NULL AND revoked_at IS NULL
+        ORDER BY mail_at LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING *
+    """,
 )
+"""Counts the attempt; ``mail_at`` is when the next one is due, NULL after the last one."""
 
 
 def deliver_next() -> bool:
     """Make the attempt that is due for longest; False if none is due."""
     with tenancy.platform_transaction():
-        found = LOCK_NEXT.first()
-        if found is None:
+        invitation: Any = TAKE_NEXT.first(waits=list(WAITS))
+        if invitation is None:
             return False
-        invitation: Invitation = found.Invitation
-        token, attempt = token_of(invitation), invitation.mails + 1
-        if found.state != InvitationState.PENDING or token is None:
-            _set(invitation, mail_at=None)
-            return True
-        is_last = attempt > len(WAITS)
-        next_at = None if is_last else utcnow() + timedelta(seconds=WAITS[attempt - 1])
-        _set(invitation, mails=attempt, mail_at=next_at)
         tenant = queries.get_row(Tenant, invitation.tenant_id)
         address = {"address": normalized(invitation.email), "scope": ""}
         is_suppressed = queries.find_row(Suppression, **address, is_active=True) is not None
+    token = token_of(invitation)
+    if token is None:
+        return True
     message = compose(invitation, tenant.name, url_of(token) or "")
     kind, said = (EmailKind.REJECTED, "suppressed") if is_suppressed else send(message)
-    if kind is EmailKind.SCHEDULED and is_last:
+    if kind is EmailKind.SCHEDULED and invitation.mail_at is None:
         kind = EmailKind.REJECTED
     event = EmailEvent(
         kind=kind,
@@ -77,10 +77,10 @@ def deliver_next() -> bool:
         reason=said,
         tags=("invitation",),
     )
-    ordinal = invitation.rotation * 100 + attempt
+    ordinal = invitation.rotation * 100 + invitation.mails
     with tenancy.platform_transaction():
         if kind is not EmailKind.SCHEDULED:
-            _set(invitation, mail_at=None)
+            _end(invitation)
         emails.record([event], source="smtp", webhook_event_id=invitation.id, first_ordinal=ordinal)
     return True
 
@@ -135,14 +135,9 @@ def send(message: EmailMessage) -> tuple[EmailKind, str]:
 def _server() -> Iterator[smtplib.SMTP]:
     """A connection to the server of ``SMTP_URL``, encrypted and signed in."""
     url = urlsplit(current_config().smtp_url)
-    place = url.hostname or "", url.port or PORTS[url.scheme]
     tls = ssl.create_default_context()
-    opened = (
-        smtplib.SMTP_SSL(*place, timeout=TIMEOUT, context=tls)
-        if url.scheme == "smtps"
-        else smtplib.SMTP(*place, timeout=TIMEOUT)
-    )
-    with opened as server:
+    connect = partial(smtplib.SMTP_SSL, context=tls) if url.scheme == "smtps" else smtplib.SMTP
+    with connect(url.hostname or "", url.port or PORTS[url.scheme], timeout=TIMEOUT) as server:
         if url.scheme == "smtp":
             server.starttls(context=tls)
         if url.username:
@@ -150,7 +145,7 @@ def _server() -> Iterator[smtplib.SMTP]:
         yield server
 
 
-def _set(invitation: Invitation, **values: Any) -> None:
-    """Set columns that clients do not see, unless the invitation has been sent again meanwhile."""
+def _end(invitation: Invitation) -> None:
+    """Make no further attempt, unless the invitation has been sent again meanwhile."""
     key = {"tenant_id": invitation.tenant_id, "id": invitation.id, "rotation": invitation.rotation}
-    queries.update_where(Invitation, key, values)
+    queries.update_where(Invitation, key, {"mail_at": None})

@@ -151,9 +151,9 @@ class TestMail:
         invite()
         database.execute("UPDATE invitations SET revoked_at = now()")
 
-        assert work() is None
+        work()
+
         assert sink.messages == []
-        assert database.row(Invitation).mail_at is None
 
     @pytest.mark.parametrize(("scope", "is_sent"), [("", False), ("newsletter", True)])
     def test_is_not_sent_to_a_suppressed_address(self, invite, work, sink, scope, is_sent):
