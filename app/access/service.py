@@ -12,19 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from sqlalchemy import (
-    Text,
-    Uuid,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    null,
-    or_,
-    select,
-    union_all,
-)
+from sqlalchemy import Text, Uuid, bindparam, case, cast, exists, func, null, or_, select, union_all
 from sqlalchemy.orm import aliased
 
 from app.access.credentials import Key, Member
@@ -73,8 +61,7 @@ FIND_PERSON = Statement(
     )
     .select_from(_person)
     .outerjoin(
-        Tenant,
-        or_(Tenant.idp_org_id == _org_id, Tenant.id == func.coalesce(_tenant_id, _home)),
+        Tenant, or_(Tenant.idp_org_id == _org_id, Tenant.id == func.coalesce(_tenant_id, _home))
     )
     .outerjoin(User, (User.tenant_id == Tenant.id) & (User.idp_user_id == _person.c.subject))
     .outerjoin(

@@ -16,13 +16,7 @@ from typing import Any
 
 from app.auth.permissions import Role
 from app.core.validation.scalars import bounded_name
-from app.identity_sync.events import (
-    EPOCH,
-    Change,
-    IdentityEvent,
-    OrganizationEvent,
-    RoleGrantEvent,
-)
+from app.identity_sync.events import EPOCH, Change, IdentityEvent, OrganizationEvent, RoleGrantEvent
 
 Place = list[Any]
 """Version, rank, event time, event id: compared in this order."""

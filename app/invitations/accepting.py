@@ -33,9 +33,7 @@ class OtherAddress(Forbidden):
 def accept(token: str, claims: Claims) -> Membership:
     """Make the person of a user token a member, by a token that was sent to their address.
 
-    The person's user and membership are created, or activated with the invited role; an active
-    membership stays as it is. A second call of the same person returns the same membership.
-
+    An active membership stays as it is. A second call of the same person returns the same one.
     Raises NotFound for an unknown token, OtherAddress, TenantSuspended, InvitationEnded and what
     the services of users and memberships raise.
     """

@@ -127,8 +127,7 @@ def create(
     """Invite an address, which takes a seat; returned with the ``token``, which is not stored.
 
     Raises NotFound for an unknown tenant, TenantDeleting, RoleAboveOwn, AlreadyMember,
-    InvitationExists, SeatLimit, SecretsKeyMissing, and Invalid for ``meta_data`` that a new user
-    of the tenant could not have.
+    InvitationExists, SeatLimit, SecretsKeyMissing, and Invalid for ``meta_data``.
     """
     owners.check_may_grant(role, actor=actor)
     invitation_id, key = uuid7(), email_key(email)

@@ -10,12 +10,7 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from app.identity_sync.events import (
-    ConnectionEvent,
-    MembershipEvent,
-    OrganizationEvent,
-    UserEvent,
-)
+from app.identity_sync.events import ConnectionEvent, MembershipEvent, OrganizationEvent, UserEvent
 from app.inbox.providers.payloads import Document
 from app.inbox.providers.provider import Facts, Provider, invitation, lifecycle
 
