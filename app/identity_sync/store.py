@@ -106,11 +106,7 @@ BUCKETS = 1024
 """Advisory locks per kind. Objects in one bucket wait for each other. PostgreSQL has room for some
 thousands of locks, and one event may list many members."""
 LOCK_SPACE = 7_301
-KINDS_AFTER_SOURCE = {
-    kind: LOCK_SPACE + place
-    for place, kind in enumerate(Kind, start=1)
-    if kind is not Kind.ORGANIZATION
-}
+KINDS_AFTER_SOURCE = {kind: LOCK_SPACE + place for place, kind in enumerate(Kind, start=1)}
 MIRRORED = (Kind.INVITATION, Kind.SSO_CONNECTION)
 """What an organization has besides members. ``user_id`` is who has accepted an invitation."""
 
@@ -199,7 +195,7 @@ class Objects:
         places = {
             (KINDS_AFTER_SOURCE[key.kind], self._bucket(key.object_id))
             for key in keys
-            if key.kind in KINDS_AFTER_SOURCE
+            if key.kind is not Kind.ORGANIZATION
         }
         locks = [
             {"spaces": LOCK_SPACE, "buckets": self._bucket(""), "shared": is_shared},
