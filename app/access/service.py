@@ -28,7 +28,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.errors import Forbidden, NotFound, Unauthenticated
 from app.domains.joining import match
-from app.domains.models import JoinRequest
+from app.domains.models import JoinRequest, JoinRequestState
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.tenants.models import Tenant
@@ -68,10 +68,16 @@ FIND_PERSON = Statement(
         Membership, (Membership.tenant_id == User.tenant_id) & (Membership.user_id == User.id)
     )
     .outerjoin(
-        JoinRequest, (JoinRequest.tenant_id == User.tenant_id) & (JoinRequest.user_id == User.id)
+        JoinRequest,
+        (JoinRequest.tenant_id == User.tenant_id)
+        & (JoinRequest.user_id == User.id)
+        & (JoinRequest.state == JoinRequestState.ACCEPTED.value),
     )
     .outerjoin(
-        Invitation, (Invitation.tenant_id == User.tenant_id) & (Invitation.user_id == User.id)
+        Invitation,
+        (Invitation.tenant_id == User.tenant_id)
+        & (Invitation.user_id == User.id)
+        & Invitation.accepted_at.is_not(None),
     )
     .order_by(Invitation.accepted_at.desc())
     .limit(1),

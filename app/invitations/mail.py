@@ -42,7 +42,7 @@ TAKE_NEXT = Statement(
     """
     UPDATE invitations SET mails = mails + 1,
         mail_at = now() + (CAST(:waits AS integer[]))[mails + 1] * INTERVAL '1 second'
-    WHERE (tenant_id, id) IN (
+    WHERE (tenant_id, id) = (
         SELECT tenant_id, id FROM invitations
         WHERE mail_at <= now()
             AND expires_at > now() AND accepted_at IS NULL AND revoked_at IS NULL
