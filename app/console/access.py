@@ -71,7 +71,6 @@ class SignedIn(Access):
 
 
 signed_in_without_tenant = SignedIn(needs_tenant=False)
-setting_up = SignedIn(is_setup=True)
 
 
 @dataclass(frozen=True)

@@ -46,15 +46,19 @@ MESSAGES = {
 
 
 def page(
-    path: str, *, also_of_tenant: bool = False, methods: tuple[str, ...] = ("GET",)
+    path: str,
+    *,
+    also_of_tenant: bool = False,
+    methods: tuple[str, ...] = ("GET",),
+    is_setup: bool = False,
 ) -> Callable[[Callable[..., Shown]], Guarded]:
-    """Show a view at ``path`` to people who are signed in.
+    """Show a view at ``path`` to people who are signed in, or who have opened a setup link.
 
     With ``also_of_tenant`` it is shown below the address of a tenant too, with its ``tenant_id``.
     """
 
     def register(view: Callable[..., Shown]) -> Guarded:
-        shown = access.SignedIn()(view)
+        shown = access.SignedIn(is_setup=is_setup)(view)
         for rule in (path, TENANT + path) if also_of_tenant else (path,):
             console.add_url_rule(rule, view_func=shown, methods=methods)
         return shown

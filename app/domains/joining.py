@@ -6,9 +6,9 @@ new person does. So one who comes by several ways at once becomes one user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Text, and_, any_, bindparam, or_, select
@@ -61,26 +61,16 @@ ACTIONS = {
 }
 
 
-class Person(Protocol):
-    """Somebody whom the identity provider knows, and whose address it has verified."""
-
-    @property
-    def idp_user_id(self) -> str: ...
-    @property
-    def email(self) -> str: ...
-    @property
-    def first_name(self) -> str: ...
-    @property
-    def last_name(self) -> str: ...
-
-
 class Newcomer(NamedTuple):
-    """A :class:`Person` of an event or of a sign-in."""
+    """Somebody whom the identity provider knows, and whose address it has verified."""
 
     idp_user_id: str
     email: str
     first_name: str = ""
     last_name: str = ""
+
+
+Person: TypeAlias = Newcomer | JoinRequest | User
 
 
 def admit(people: Iterable[Person], *, actor: Actor) -> None:
@@ -109,11 +99,13 @@ def match(people: Iterable[Person]) -> list[tuple[Person, Domain]]:
         return []
     names = {one for _, name in named for one in with_parents(name)}
     domains = {domain.name: domain for domain in FIND_VERIFIED.all(names=sorted(names))}
-    return [
-        (person, domain)
-        for person, name in named
-        if (domain := _domain_of(name, domains)) is not None
-    ]
+    found = []
+    for person, name in named:
+        claimed = (domains[one] for one in with_parents(name) if one in domains)
+        counting = (one for one in claimed if one.name == name or one.include_subdomains)
+        if (domain := next(counting, None)) is not None:
+            found.append((person, domain))
+    return found
 
 
 def admit_to(domain: Domain, person: Person, *, actor: Actor) -> JoinRequest | None:
@@ -130,15 +122,15 @@ def admit_to(domain: Domain, person: Person, *, actor: Actor) -> JoinRequest | N
     is_open = request is None or request.state == JoinRequestState.PENDING
     if not (tenant.is_active and is_open and _may_join(person, found)):
         return None
+    user = None
     if domain.join == Join.AUTO:
         with suppress(SeatLimit):
             user = let_in(tenant, person, found and found.User, domain.join_role, actor=actor)
-            if request is None:
-                return _create(domain, person, JoinRequestState.ACCEPTED, user.id, actor=actor)
-            return decide(request, JoinRequestState.ACCEPTED, user.id, actor=actor)
     if request is None:
-        return _create(domain, person, JoinRequestState.PENDING, actor=actor)
-    return None
+        return _create(domain, person, user, actor=actor)
+    if user is None:
+        return None
+    return decide(request, JoinRequestState.ACCEPTED, user.id, actor=actor)
 
 
 def find_user(tenant_id: UUID, person: Person) -> Any | None:
@@ -173,19 +165,19 @@ def decide(
     return decided
 
 
-def _create(
-    domain: Domain,
-    person: Person,
-    state: JoinRequestState,
-    user_id: UUID | None = None,
-    *,
-    actor: Actor,
-) -> JoinRequest:
-    values = {name: getattr(person, name) for name in Newcomer._fields}
-    place = {"tenant_id": domain.tenant_id, "domain": domain.name}
-    actors = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
-    decision = {"state": state.value, "user_id": user_id}
-    request = insert_row(JoinRequest, {**values, **place, **decision, **actors})
+def _create(domain: Domain, person: Person, user: User | None, *, actor: Actor) -> JoinRequest:
+    """The request of a person; with their ``user`` it is accepted already."""
+    state = JoinRequestState.PENDING if user is None else JoinRequestState.ACCEPTED
+    values = {
+        **{name: getattr(person, name) for name in Newcomer._fields},
+        "tenant_id": domain.tenant_id,
+        "domain": domain.name,
+        "state": state.value,
+        "user_id": user and user.id,
+        "created_by_user_id": actor.id,
+        "updated_by_user_id": actor.id,
+    }
+    request = insert_row(JoinRequest, values)
     record_creation(ACTIONS[state], request, actor=actor)
     return request
 
@@ -196,12 +188,3 @@ def _may_join(person: Person, found: Any | None) -> bool:
         return True
     is_own = found.User.idp_user_id == person.idp_user_id
     return is_own and found.User.is_active and found.membership_id is None
-
-
-def _domain_of(name: str, domains: Mapping[str, Domain]) -> Domain | None:
-    """The longest of the domains that the name is, or is a subdomain of that it includes."""
-    for one in with_parents(name):
-        domain = domains.get(one)
-        if domain is not None and (one == name or domain.include_subdomains):
-            return domain
-    return None

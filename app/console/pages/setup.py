@@ -10,14 +10,8 @@ from werkzeug.exceptions import NotFound
 
 from app.auth.guard import public
 from app.console import api
-from app.console.access import (
-    begin_setup,
-    check_origin,
-    csrf_token,
-    resume_setup,
-    setting_up,
-)
-from app.console.blueprint import Shown, console, render
+from app.console.access import begin_setup, check_origin, csrf_token, resume_setup
+from app.console.blueprint import Shown, console, page, render
 from app.core.http.endpoint import Guarded
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
@@ -27,40 +21,18 @@ ENDED = "This link has ended, or another browser has opened it."
 
 
 class Task(NamedTuple):
-    """A task: where the API lists what it has created, and the key of a row's name."""
+    """A task: where the API lists what it has created, the key of a row's name, and a title."""
 
     path: str
     shown: str
     title: str
-    text: str
 
 
-DOMAINS = "/v1/domains"
 TASKS = {
-    "scim": Task(
-        "/v1/scim-connections",
-        "name",
-        "Connect your directory",
-        "It creates people here, changes them, and ends their access when they leave.",
-    ),
-    "domains": Task(
-        DOMAINS,
-        "display_name",
-        "Verify your domains",
-        "A record of the DNS shows that a domain is yours, so people with its addresses can join.",
-    ),
-    "sso": Task(
-        "/v1/sso-connections",
-        "name",
-        "Set up single sign-on",
-        "Your people sign in with your own identity provider.",
-    ),
-    "webhook-endpoints": Task(
-        "/v1/webhook-endpoints",
-        "url",
-        "Receive events",
-        "One of your systems is told what happens, at an address of yours.",
-    ),
+    "scim": Task("/v1/scim-connections", "name", "Connect your directory"),
+    "domains": Task("/v1/domains", "display_name", "Verify your domains"),
+    "sso": Task("/v1/sso-connections", "name", "Set up single sign-on"),
+    "webhook-endpoints": Task("/v1/webhook-endpoints", "url", "Receive events"),
 }
 """The tasks by their places below /console/setup."""
 STATES = {
@@ -74,13 +46,7 @@ STATES = {
 
 def setup_page(path: str, *methods: str) -> Callable[[Callable[..., Shown]], Guarded]:
     """Show a view at ``path`` below /console/setup to who has opened a setup link."""
-
-    def register(view: Callable[..., Shown]) -> Guarded:
-        guarded = setting_up(view)
-        console.add_url_rule(f"/setup{path}", view_func=guarded, methods=methods or ("GET",))
-        return guarded
-
-    return register
+    return page(f"/setup{path}", methods=methods or ("GET",), is_setup=True)
 
 
 @console.get("/setup/open")

@@ -16,10 +16,11 @@ from app.console.fields import Field
 from app.console.forms import Form
 from app.console.pages import endpoints, scim
 from app.console.pages.common import are_underway
-from app.console.pages.setup import DOMAINS, TASKS, badge_of, setup_page, state_of
+from app.console.pages.setup import TASKS, badge_of, setup_page, state_of
 from app.core.http.routing import own_address
 from app.core.json_text import Json
 
+DOMAINS = TASKS["domains"].path
 DIRECTORY = Field(
     "provider", "Directory", "select", choices=list(scim.PROVIDERS.items()), is_required=True
 )
