@@ -1,5 +1,6 @@
 """The look of the setup pages: contrast for any colour, and logos that can do nothing."""
 
+import gzip
 import random
 from itertools import product
 
@@ -37,6 +38,9 @@ REFUSED = [
     '<path style="fill:url(https://evil.example)"/>',
     "<path fill=\"url( 'https://evil.example')\"/>",
     '<path style="fill:\\75rl(https://evil.example)"/>',
+    '<path fill="\\75rl(https://evil.example)"/>',
+    "<style>@im<g>x</g>port 'https://evil.example/x.css';</style>",
+    "<style>@im<!-- -->port 'https://evil.example/x.css';</style>",
     "<style>@import 'https://evil.example/x.css';</style>",
     "<style><![CDATA[@import 'https://evil.example/x.css';]]></style>",
     "<style>@\\69mport 'https://evil.example/x.css';</style>",
@@ -98,6 +102,10 @@ class TestLogo:
             (b"\xff\xd8\xff\xe0 JFIF", "neither a PNG nor"),
             (DRAWING.encode("utf-16"), "neither a PNG nor"),
             (PNG + b"\0" * MAX_LOGO, "at most 64 KiB"),
+            (PNG[:16] + b"\0\0\xff\xff" + PNG[20:], "at most 4096 pixels wide"),
+            (PNG[:20] + b"\x80\0\0\0" + PNG[24:], "at most 4096 pixels wide"),
+            (gzip.compress(DRAWING.encode()), "neither a PNG nor"),
+            (b"\xff\xfe" + DRAWING.encode("utf-16-le"), "neither a PNG nor"),
         ],
     )
     def test_what_is_neither_is_refused(self, tmp_path, content, what):
