@@ -163,6 +163,7 @@ class TestLayers:
         "app.usage.health: invitations": "pending ones take seats",
         "app.tenants.filters: plan_assignments": "a list of tenants by the end of their plans",
         "app.tenants.filters: usage_counters": "a list of tenants by what they have used",
+        "app.tenants.service: setup_links": "the suspension of a tenant revokes them",
         **{
             f"app.tenants.counts: {table}": "it counts what a tenant has, by one statement"
             for table in (

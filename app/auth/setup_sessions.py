@@ -16,7 +16,7 @@ from app.auth.keys import digest_of
 from app.auth.permissions import Permission, Role
 from app.auth.principals import Principal
 from app.auth.tokens import Claims
-from app.core.actors import SYSTEM_JOB, Actor
+from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, tenancy
 from app.core.db.statements import Statement
@@ -72,20 +72,28 @@ def open_link(token: str) -> str | None:
     if not queries.get_row(Tenant, link.tenant_id).is_active:
         return None
     secret = secrets.token_urlsafe(32)
-    values = {"opened_at": utcnow(), "session_digest": digest_of(secret)}
-    _change(link, "setup_link.opened", values, _actor(link))
+    actor = _actor(link).id
+    opened_at = utcnow()
+    values = {"opened_at": opened_at, "session_digest": digest_of(secret)}
+    queries.update_row(SetupLink, link, values, actor_id=actor)
+    event = {  # the audit trail's service stands above this module
+        "tenant_id": link.tenant_id,
+        "actor": actor,
+        "action": "setup_link.opened",
+        "target_type": "setup_link",
+        "target_id": str(link.id),
+        "before": {"opened_at": None},
+        "after": {"opened_at": opened_at},
+        "request_id": current_request_id(),
+    }
+    insert_row(AuditEvent, event)
     return secret
 
 
 def find(secret: str) -> Any | None:
-    """The link whose session has this secret; None if it has ended. A suspension ends it for good."""
+    """The link whose session has this secret; None if it has ended, or its tenant is suspended."""
     link = AUTHENTICATE.first(digest=digest_of(secret))
-    if link is None or link.tenant_is_active:
-        return link
-    tenancy.note(tenancy.Scope(link.tenant_id))
-    row = queries.lock_row(SetupLink, link.id)
-    _change(row, "setup_link.revoked", {"revoked_at": utcnow()}, SYSTEM_JOB)
-    return None
+    return link if link and link.tenant_is_active else None
 
 
 def secret_of(token: str, known: Iterable[str]) -> str | None:
@@ -124,20 +132,3 @@ def permissions_of(scopes: list[str]) -> frozenset[Permission]:
 
 def _actor(link: Any) -> Actor:
     return Actor(f"setup_link:{link.id}", Role.ADMIN)
-
-
-def _change(link: SetupLink, action: str, values: dict[str, object], actor: Actor) -> None:
-    """Change the link, with an audit row. The audit trail's service stands above this module."""
-    _, change = queries.update_row(SetupLink, link, values, actor_id=actor.id)
-    shown = change.part(["opened_at", "revoked_at"]) if change else queries.Change({}, {})
-    audited = {
-        "tenant_id": link.tenant_id,
-        "actor": actor.id,
-        "action": action,
-        "target_type": "setup_link",
-        "target_id": str(link.id),
-        "before": shown.before,
-        "after": shown.after,
-        "request_id": current_request_id(),
-    }
-    insert_row(AuditEvent, audited)

@@ -11,7 +11,8 @@ from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, transactions
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
-from app.core.db.queries import visible_id
+from app.core.db.queries import Change, visible_id
+from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.core.errors import Conflict, ProviderField
 from app.core.json_text import Json
@@ -25,6 +26,13 @@ from app.tenants.filters import take_conditions
 from app.tenants.models import Tenant
 
 STATE = ("is_active", "suspension_reason")
+REVOKE_LINKS = Statement(
+    "setup_links.revoke_live",
+    "UPDATE setup_links SET revoked_at = now(), updated_at = now(), version = version + 1,"
+    " updated_by_user_id = :actor_id"
+    " WHERE tenant_id = :tenant_id AND revoked_at IS NULL AND expires_at > now()"
+    " RETURNING id, tenant_id, revoked_at",
+)
 
 
 class SlugTaken(Conflict):
@@ -189,6 +197,7 @@ def update_read(
     if "is_active" in change.after:
         action = _state_action(tenant.is_active)
         record(action, tenant, change.part(STATE), actor=actor, into=into)
+        _revoke_links(tenant, actor, into)
     terms.follow(EntityType.TENANT, tenant, change, into=into)
     if "meta_data" in change.after:
         meta_data = change.part(["meta_data"])
@@ -204,7 +213,17 @@ def _change(tenant: Tenant, values: Mapping[str, object], action: str, actor: Ac
         with writes() as w:
             record(action, tenant, change, actor=actor, into=w)
             terms.follow(EntityType.TENANT, tenant, change, into=w)
+            if "is_active" in change.after:
+                _revoke_links(tenant, actor, w)
     return tenant
+
+
+def _revoke_links(tenant: Tenant, actor: Actor, into: Writes) -> None:
+    """Revoke the setup links of a suspended tenant: its activation does not bring them back."""
+    links = () if tenant.is_active else REVOKE_LINKS.all(tenant_id=tenant.id, actor_id=actor.id)
+    for link in links:
+        change = Change({"revoked_at": None}, {"revoked_at": link.revoked_at})
+        record("setup_link.revoked", link, change, actor=actor, into=into)
 
 
 def _state(is_active: bool) -> dict[str, object]:
