@@ -112,6 +112,9 @@ class Lines(Field):
         """One text on each line."""
         return "\n".join(value or ())
 
+    def place(self, loc: Sequence[str]) -> str:
+        return f"line {int(loc[0]) + 1}"
+
 
 def inputs_of(fields: Sequence[Field], values: Mapping[str, Json]) -> Inputs:
     """The inputs of fields that show these values."""

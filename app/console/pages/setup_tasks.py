@@ -120,6 +120,11 @@ def setup_endpoint(endpoint_id: UUID) -> Shown:
     return _endpoint_page(api.get(f"{endpoints.PATH}/{endpoint_id}"))
 
 
+@setup_page("/webhook-endpoints/<uuid:endpoint_id>/secret", "POST")
+def setup_secret(endpoint_id: UUID) -> Shown:
+    return _endpoint_page(api.succeeded(api.call("POST", f"{endpoints.PATH}/{endpoint_id}/rotate")))
+
+
 @setup_page("/webhook-endpoints/<uuid:endpoint_id>/test", "POST")
 def setup_endpoint_test(endpoint_id: UUID) -> Shown:
     path = f"{endpoints.PATH}/{endpoint_id}/test"

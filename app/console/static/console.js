@@ -233,6 +233,12 @@
     }
   });
 
+  // A second tap sends nothing: its answer would have no secret, and replace the one that has.
+  document.addEventListener("submit", (event) => {
+    if (event.target.method === "post" && event.timeStamp - event.target.dataset.sent < 2000) event.preventDefault();
+    else event.target.dataset.sent = event.timeStamp;
+  });
+
   // Rows are put in order by dragging their grip, or by arrow keys on their buttons.
   let dragged = null;
 
