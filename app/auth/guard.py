@@ -130,7 +130,7 @@ class RequiresUserToken(Access):
     def enter(self, request: Request) -> None:
         """Verify the token; raises Unauthenticated or one of :attr:`errors`."""
         claims: Claims | None = request.environ.get(CLAIMS)
-        if claims is None:
+        if claims is None or isinstance(claims, SetupClaims):
             token = bearer_of(request)
             if token.startswith(KEY_PREFIX) or OPERATOR in request.environ:
                 raise PermissionDenied("This needs a user token.")

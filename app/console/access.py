@@ -140,6 +140,8 @@ def admit() -> AnyResponse | None:
         return _lead_to(entry)
     if request.method not in SAFE_METHODS:
         check_origin(secret)
+        if is_setup and not _is_sealed(secret):
+            raise Forged("This browser has opened another setup link. Nothing was changed.")
     if g.session.principal is None:
         needs_tenant = not isinstance(access, SignedIn) or access.needs_tenant
         return _lead_to("console.choose_tenant") if needs_tenant else None
@@ -323,8 +325,7 @@ def check_origin(secret: str) -> None:
         public_url = current_config().public_url
         is_own = origin in {address.rstrip("/") for address in (request.host_url, public_url)}
     else:
-        salt, _, seal = request.form.get("csrf_token", "").partition(".")
-        is_own = hmac.compare_digest(_seal(secret, "csrf", salt).encode(), seal.encode())
+        is_own = _is_sealed(secret)
     if not is_own:
         raise Forged
 
@@ -367,6 +368,12 @@ def _lead_to(endpoint: str) -> AnyResponse:
     if is_fragment:
         return Response(status=401, headers={"HX-Redirect": url_for(endpoint)})
     return redirect(address, 303)
+
+
+def _is_sealed(secret: str) -> bool:
+    """Whether the form that was sent has a :func:`csrf_token` of ``secret``."""
+    salt, _, seal = request.form.get("csrf_token", "").partition(".")
+    return hmac.compare_digest(_seal(secret, "csrf", salt).encode(), seal.encode())
 
 
 def _secret() -> str:

@@ -115,7 +115,7 @@ def _signed_in_as() -> str:
 def _next_question() -> tuple[str, int] | None:
     """Where a page that follows something asks again, and in how many seconds; None: no more."""
     asked = request.args.get("asked", 0, int)
-    if not 0 <= asked < MOST_QUESTIONS:
+    if not 0 <= asked < MOST_QUESTIONS or request.method != "GET":
         return None
     query = urlencode({**request.args, "asked": asked + 1})
     return f"{request.path}?{query}", min(2 ** (asked // 2), LONGEST_DELAY)
@@ -141,14 +141,16 @@ def _failed(error: Exception) -> Response:
 
 
 def _error_page(status: int, answer: Answer | None) -> Response:
-    is_setup = bool(g.get("session") and g.session.link)
-    text = MESSAGES.get(status) or (answer.detail if answer else HTTPStatus(status).phrase)
+    is_setup = request.path.startswith("/console/setup")
+    detail = answer.detail if answer else ""
+    text = detail if is_setup and status == 403 else MESSAGES.get(status, detail)
     page = render_template(
         "console/error.html",
         title=HTTPStatus(status).phrase,
         status=status,
         text=text or HTTPStatus(status).phrase,
-        detail=answer.detail if answer else "",
+        detail=detail,
+        is_setup=is_setup,
         code=answer.code if answer else "",
         home=url_for("console.setup" if is_setup else "console.search"),
     )

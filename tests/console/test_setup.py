@@ -3,7 +3,9 @@
 import re
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
 
@@ -11,25 +13,31 @@ from app import create_app
 from app.audit.models import AuditEvent
 from app.auth import guard
 from app.auth.setup_sessions import PATHS, SetupClaims
+from app.console.access import csrf_token
 from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
+from app.core.db.writes import writes
 from app.extensions import db
 from app.setup_links import service
 from app.setup_links.models import SetupLink, SetupScope
+from app.tenants import service as tenants
+from app.tenants.models import Tenant
 from tests import database
 from tests.concurrency import at_once
-from tests.console.conftest import Browser
+from tests.console.conftest import Browser, hidden_inputs
+from tests.console.test_sessions import FOREIGN
 from tests.console.world import address_of, create_world, pages_of
 from tests.database import platform_transaction
 from tests.document import operations
 from tests.factories import (
+    create_domain,
     create_limits,
     create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
     limit_flag,
 )
-from tests.scim.directory import Directory
+from tests.scim.directory import Directory, create_connection
 from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
 
 HOME = "/console/setup"
@@ -48,8 +56,17 @@ def create_link(tenant, *scopes, hours=72, **values):
         )[1]
 
 
+class SetupBrowser(Browser):
+    """It sends the token of a page that it has loaded with each form."""
+
+    def post(self, path, *, data=None, **options):
+        cookie = self.client.get_cookie(COOKIE)
+        token = csrf_token(cookie.value.partition(".")[0]) if cookie else ""
+        return self.open("POST", path, data={"csrf_token": token, **(data or {})}, **options)
+
+
 def open_link(app, token, browser=None):
-    browser = browser or Browser(app)
+    browser = browser or SetupBrowser(app)
     answer = browser.post(f"{HOME}/open", data={"token": token})
     return browser, answer
 
@@ -115,6 +132,22 @@ class TestOpening:
         assert open_link(app, tokens[1], browser)[1].status_code == 303
         assert "Initech" in browser.get(HOME).text
 
+    def test_of_another_link_makes_the_pages_of_the_first_one_stale(self, app, tenant):
+        """A form that was filled in for one customer does not change another one."""
+        browser, _ = open_link(app, create_link(tenant))
+        page = browser.get(f"{HOME}/webhook-endpoints/new").text
+        open_link(app, create_link(create_tenant(name="Initech")), browser)
+        form = hidden_inputs(page.partition('class="head"')[2])
+
+        answer = browser.post(
+            f"{HOME}/webhook-endpoints/new",
+            data={**form, "url": "https://acme.example", "types": "*"},
+        )
+
+        assert answer.status_code == 403
+        assert "opened another setup link" in answer.text
+        assert database.query("SELECT id FROM webhook_endpoints") == []
+
     def test_by_many_browsers_at_once_is_one_session(self, app, tenant):
         token = create_link(tenant)
 
@@ -133,13 +166,18 @@ class TestOpening:
     def test_of_an_unknown_link_is_refused(self, app, token):
         assert open_link(app, token)[1].status_code == 403
 
-    def test_of_a_suspended_tenant_waits_for_its_activation(self, app, tenant):
+    def test_of_a_suspended_tenant_is_refused(self, app, tenant):
         token = create_link(tenant)
         database.execute("UPDATE tenants SET is_active = false")
-        refused = open_link(app, token)[1].status_code
-        database.execute("UPDATE tenants SET is_active = true")
 
-        assert (refused, open_link(app, token)[1].status_code) == (403, 303)
+        assert open_link(app, token)[1].status_code == 403
+
+    def test_of_another_site_sees_no_other_look(self, app):
+        page = Browser(app).post(f"{HOME}/open", headers={"Sec-Fetch-Site": "cross-site"})
+
+        assert page.status_code == 403
+        assert f'<a href="{HOME}">Go to the home page</a>' in page.text
+        assert "Your role" not in page.text
 
     def test_from_another_site_is_refused(self, app, tenant):
         token = create_link(tenant)
@@ -173,14 +211,29 @@ class TestEnd:
         assert (answer.status_code, urlsplit(answer.location).path) == (303, f"{HOME}/open")
         assert "This setup has ended" in opened.get(answer.location).text
 
-    def test_suspension_ends_it_for_ever(self, opened):
-        database.execute("UPDATE tenants SET is_active = false")
-        refused = opened.get(HOME).status_code
-        database.execute("UPDATE tenants SET is_active = true")
+    @pytest.mark.parametrize("by", ["set_active", "suspend", "update_read"])
+    def test_suspension_ends_it_for_ever_and_links_that_nobody_opened(
+        self, app, tenant, opened, by
+    ):
+        unopened = create_link(tenant)
+        row = database.row(Tenant)
+        with platform_transaction():
+            if by == "update_read":
+                with writes() as into:
+                    tenants.update_read(row, {"is_active": False}, actor=SYSTEM_CLI, into=into)
+            else:
+                getattr(tenants, by)(row.id, "late" if by == "suspend" else False, actor=SYSTEM_CLI)
+        with platform_transaction():
+            tenants.set_active(tenant.id, True, actor=SYSTEM_CLI)
 
-        assert (refused, opened.get(HOME).status_code) == (303, 303)
-        assert database.rows(AuditEvent)[-1].action == "setup_link.revoked"
-        assert database.row(SetupLink).revoked_at is not None
+        assert opened.get(HOME).status_code == 303
+        assert open_link(app, unopened)[1].status_code == 403
+        revoked = database.rows(AuditEvent, action="setup_link.revoked")
+        assert {each.target_id for each in revoked} == {
+            str(each.id) for each in database.rows(SetupLink)
+        }
+        assert "digest" not in repr(revoked)
+        assert all(each.revoked_at for each in database.rows(SetupLink))
 
     def test_days_without_use_do_not_end_it(self, opened):
         database.execute(
@@ -251,6 +304,8 @@ class TestDirectory:
 
         answer = opened.post(f"{page}/test")
 
+        assert "hx-get" in opened.get(page).text
+        assert "hx-get" not in answer.text  # nothing answers a GET of this address
         assert "The test has failed" in answer.text
         assert "A user is created" in answer.text
         assert database.query("SELECT status FROM scim_connections") == [("testing",)]
@@ -302,6 +357,16 @@ class TestEndpoint:
         opened.post(f"{page}/activate")
         assert database.query(stored) == [(True, None)]
 
+    def test_gets_another_secret(self, opened):
+        text, page = created(opened, "webhook-endpoints", url="https://acme.example", types="*")
+
+        again = opened.post(f"{page}/secret").text
+
+        first, second = (re.search(r"whsec_[\w+/=]{30,}", each)[0] for each in (text, again))
+        assert first != second
+        assert "Replace the secret" in opened.get(page).text
+        assert "whsec_" not in opened.get(page).text
+
     def test_that_the_owner_has_switched_off_is_not_activated(self, opened, tenant):
         endpoint = create_webhook_endpoint(tenant.id)
         database.execute("UPDATE webhook_endpoints SET is_active = false")
@@ -318,6 +383,7 @@ class TestEndpoint:
 
         assert page.status_code == 422
         assert page.text.count('aria-invalid="true"') == 2
+        assert "line 1: no event has this type" in page.text
 
 
 class TestDomain:
@@ -344,6 +410,14 @@ class TestDomain:
         assert page.status_code == 422
         assert "Anybody can register names below a public suffix" in page.text
 
+    def test_of_a_name_that_is_there_offers_no_values_to_load(self, opened):
+        for status in (303, 409):
+            page = opened.send(f"{HOME}/domains/new", name="acme.example")
+            assert page.status_code == status
+
+        assert "The tenant has this domain already" in page.text
+        assert "Load the current values" not in page.text
+
 
 class TestSingleSignOn:
     def test_leads_to_the_providers_pages_and_shows_connections(self, environment, tenant):
@@ -362,6 +436,22 @@ class TestSingleSignOn:
 
     def test_without_an_address_says_who_does_it(self, opened):
         assert "sets up single sign-on with you" in opened.get(f"{HOME}/sso").text
+
+
+def setup_rules(app, method="GET"):
+    """The rules of the pages that a setup link opens."""
+    return [
+        rule
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith(HOME)
+        and not rule.rule.endswith(("/open", "<path:rest>"))
+        and (method == "GET" or method in rule.methods)
+    ]
+
+
+def setup_page(rule, ids):
+    """The address of a page, with these ids."""
+    return address_of(rule, ids).replace("<any(scim, domains, 'webhook-endpoints'):name>", "scim")
 
 
 class TestReach:
@@ -422,6 +512,73 @@ class TestReach:
 
         assert wrong == []
         assert len(found) > 100
+
+    def test_no_call_that_needs_a_persons_token(self, app, opened):
+        claims = SetupClaims(secret=opened.client.get_cookie(COOKIE).value)
+
+        answer = app.test_client().post(
+            "/v1/invitations/accept",
+            json={"token": "inv_" + "x" * 43},
+            environ_overrides={guard.CLAIMS: claims},
+        )
+
+        assert answer.status_code == 401
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+    def test_no_row_of_another_tenant(self, app, tenant, opened, method):
+        """Each page with every method, as htmx sends it too, and with a tenant named."""
+        other = create_tenant(name="Initech")
+        world = {**create_world(other), "domain_id": create_domain(other).id}
+        foreign = {"tenant_id": other.id, "provider": "okta", "name": "x.example"}
+        foreign |= {"url": "https://x.example", "types": "*"}
+        before = database.query("SELECT * FROM audit_events WHERE tenant_id = :id", id=other.id)
+
+        for rule in setup_rules(app):
+            path = setup_page(rule, world)
+            for headers in (None, {"Sec-Fetch-Site": "same-origin", "HX-Request": "true"}):
+                query = f"{path}?tenant_id={other.id}&include=tenant,history"
+                send = opened.post if method == "POST" else partial(opened.open, method)
+                answer = send(query, headers=headers, data={**foreign})
+                assert answer.status_code < 500, path
+                assert "Initech" not in answer.text, path
+                if rule.arguments & world.keys() and method in rule.methods:
+                    assert answer.status_code == 404, path
+                if method not in {"GET", "HEAD", *rule.methods}:
+                    assert answer.status_code == 405, path
+
+        after = database.query("SELECT * FROM audit_events WHERE tenant_id = :id", id=other.id)
+        assert after == before
+
+    @pytest.mark.parametrize("headers", FOREIGN)
+    def test_no_form_of_another_site(self, app, tenant, opened, headers):
+        ids = {"connection_id": create_connection(tenant)[0].id}
+        ids |= {"endpoint_id": create_webhook_endpoint(tenant.id).id}
+        ids |= {"domain_id": create_domain(tenant).id}
+        before = database.query("SELECT count(*) FROM audit_events")
+
+        for rule in setup_rules(app, "POST"):
+            answer = opened.open("POST", setup_page(rule, ids), headers=headers)
+            assert answer.status_code == 403, rule
+
+        assert database.query("SELECT count(*) FROM audit_events") == before
+
+    def test_no_page_after_its_end(self, app, opened):
+        ids = dict.fromkeys(("connection_id", "endpoint_id", "domain_id"), uuid4())
+        database.execute("UPDATE setup_links SET revoked_at = now()")
+
+        for method in ("GET", "POST"):
+            for rule in setup_rules(app, method):
+                answer = opened.open(method, setup_page(rule, ids))
+                assert (answer.location or "").startswith(f"{HOME}/open"), rule
+
+    @pytest.mark.parametrize(
+        "path", ["/%2e%2e/api-keys", "/../tenants", "/.//scim", "/scim/", "/x%00"]
+    )
+    def test_no_page_by_another_path(self, opened, path):
+        answer = opened.get(f"{HOME}{path}")
+
+        assert answer.status_code in (307, 308, 404)
+        assert "api key" not in answer.text.lower()
 
     def test_no_other_tenant(self, app, opened):
         other = create_world(create_tenant(slug="other"))
