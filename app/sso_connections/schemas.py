@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import AwareDateTime, Choice, ListOf, Str, Uuid
-from app.core.validation.schemas import AnswerSchema
+from app.core.validation.schemas import RowSchema
 from app.sso_connections.models import SsoState
 
 
-class SsoConnectionSchema(AnswerSchema):
+class SsoConnectionSchema(RowSchema):
     """A connection to a company's own sign-in, as the identity provider has it."""
 
     examples = {
@@ -22,9 +22,6 @@ class SsoConnectionSchema(AnswerSchema):
         "certificate_ends_at": "2027-01-31T12:00:00Z",
     }
 
-    id = Uuid()
-    created_at = AwareDateTime()
-    updated_at = AwareDateTime()
     tenant_id = Uuid()
     source = Str(description="The identity provider that has reported the connection.")
     idp_connection_id = Str(description="The identity provider's id of the connection.")
