@@ -123,7 +123,8 @@ def make_world(app: Flask) -> dict[str, Any]:
         )
         for name in ("first", "second"):
             scim.create(tenant_id, {"name": name, **CONNECTION}, actor=ADMIN)
-        invitations.create(tenant_id, email="grace@example.com", role=Role.MEMBER, actor=SYSTEM_CLI)
+        invitation = {"email": "grace@example.com", "role": Role.MEMBER, "meta_data": {}}
+        invitations.create(tenant_id, {**invitation, "expires_in_days": 7}, actor=SYSTEM_CLI)
         rule = {"name": "example.org", "join": Join.SUGGEST, "join_role": Role.MEMBER}
         facts = {"include_subdomains": False, "enforce_sso": False}
         domain = domains.create(tenant_id, {**rule, **facts}, actor=SYSTEM_CLI)

@@ -69,7 +69,7 @@ def create(body: dict[str, Json]) -> SimpleNamespace:
     Send the `token` or the `url` to the address, unless the service sends mail itself (`SMTP_URL`).
     The event `invitation.created` has them too. An address has at most one pending invitation.
     """
-    return service.create(take_target_id(body), **body, actor=current_actor())
+    return service.create(take_target_id(body), body, actor=current_actor())
 
 
 @blp.post("/accept")

@@ -115,37 +115,30 @@ def list_invitations(
     )
 
 
-def create(
-    tenant_id: UUID,
-    *,
-    email: str,
-    role: Role,
-    expires_in_days: int = DAYS,
-    meta_data: Mapping[str, Any] | None = None,
-    actor: Actor,
-) -> SimpleNamespace:
+def create(tenant_id: UUID, values: Mapping[str, Any], *, actor: Actor) -> SimpleNamespace:
     """Invite an address, which takes a seat; returned with the ``token``, which is not stored.
 
-    Raises NotFound for an unknown tenant, TenantDeleting, RoleAboveOwn, AlreadyMember,
-    InvitationExists, SeatLimit, SecretsKeyMissing, and Invalid for ``meta_data``.
+    ``values`` are ``email``, ``role``, ``meta_data`` and ``expires_in_days``. Raises NotFound for an
+    unknown tenant, TenantDeleting, RoleAboveOwn, AlreadyMember, InvitationExists, SeatLimit,
+    SecretsKeyMissing, and Invalid for ``meta_data``.
     """
-    owners.check_may_grant(role, actor=actor)
-    invitation_id, key = uuid7(), email_key(email)
-    token, of_token = _new_token(invitation_id, 1, expires_in_days)
+    owners.check_may_grant(values["role"], actor=actor)
+    invitation_id, key = uuid7(), email_key(values["email"])
+    token, of_token = _new_token(invitation_id, 1, values["expires_in_days"])
     tenant, _ = queries.lock_with(Tenant, visible_id(tenant_id))
     tenants.check_accepts_people(tenant)
-    metadata.check_all(USER, tenant.id, {}, meta_data or {})
+    metadata.check_all(USER, tenant.id, {}, values["meta_data"])
     _take_seat(tenant.id, key, actor)
-    values = {
+    own = {
         "id": invitation_id,
         "tenant_id": tenant.id,
-        "email": email,
+        "email": values["email"],
         "email_key": key,
-        "role": role.value,
+        "role": str(values["role"]),
         "acts_as": str(actor.role or Role.OWNER),
-        "meta_data": dict(meta_data or {}),
+        "meta_data": values["meta_data"],
     }
-    return _with_token(_insert(values | of_token, actor), token)
+    return _with_token(_insert(own | of_token, actor), token)
 
 
 def resend(
