@@ -17,10 +17,10 @@ class IdentityObject(Model):
     """What the events so far say about one object of a provider (:class:`app.identity_sync.store.Kind`).
 
     ``state`` is :class:`app.identity_sync.merge_state.State` as JSON. ``organization_id`` and
-    ``user_id`` are those of a membership, an invitation that was accepted, or an SSO connection. The row of a deleted object stays, so that a late event
-    cannot create it again. ``is_waiting``: its organization or user is not known, or it is a
-    user of whom no membership is known. ``verified_domain`` is the domain of an active user's
-    verified address, with its labels in reverse: ``com.example``.
+    ``user_id`` are those that it names. The row of a deleted object stays, so that a late event
+    cannot create it again. ``is_waiting``: its organization or user is not known, or it is a user
+    of whom no membership is known. ``verified_domain`` is the domain of an active user's verified
+    address, with its labels in reverse: ``com.example``.
     """
 
     __tablename__ = "identity_objects"

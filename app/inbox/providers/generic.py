@@ -4,18 +4,19 @@ The payload is the one that Standard Webhooks recommends::
 
     {"type": "user.updated", "timestamp": "2026-01-05T09:45:05.123Z", "data": {"id": "u1", …}}
 
-A kind is ``organization``, ``user``, ``membership`` (``organization_membership`` too), ``invitation``
-or ``connection``; other events are ignored. ``timestamp`` (ISO 8601) is when it happened and ``data.updated_at``, where
-given, when the object last changed: of two events of one object the later one counts, in whatever
-order they arrive. Of ``data``, a member that is missing is left as it was, null empties it.
+A kind is ``organization``, ``user``, ``membership`` (``organization_membership`` too),
+``invitation`` or ``connection``; other events are ignored. ``timestamp`` (ISO 8601) is when it
+happened and ``data.updated_at``, where given, when the object last changed: of two events of one
+object the later one counts, in whatever order they arrive. Of ``data``, a member that is missing is
+left as it was, null empties it.
 ``active`` false suspends a user, and is an invitation or a pause of a membership. An ``email`` is
 verified only if ``email_verified`` is true in the same event. A membership is named by its two ids,
 or has an ``id`` of its own; the two others are then needed once, in any event.
 
-An ``invitation`` has ``organization_id``, ``email``, ``role``, ``state`` (``pending``, ``accepted`` or
-``revoked``), ``expires_at`` and ``accepted_user_id``. A ``connection`` is an SSO connection: it has
-``organization_id``, ``name``, ``provider``, ``type`` (such as ``saml``), ``state`` (``active``, ``inactive``
-or ``draft``), ``domains`` (a list of names) and ``certificate_ends_at``.
+An ``invitation`` has ``organization_id``, ``email``, ``role``, ``state`` (``pending``, ``accepted``
+or ``revoked``), ``expires_at`` and ``accepted_user_id``. A ``connection`` is an SSO connection: it
+has ``organization_id``, ``name``, ``provider``, ``type`` (such as ``saml``), ``state`` (``active``,
+``inactive`` or ``draft``), ``domains`` (a list of names) and ``certificate_ends_at``.
 
 A deletion needs the ids only. Deliveries are told apart by the ``webhook-id`` header, else by
 ``id`` beside ``type``, else by the body's digest.
