@@ -12,8 +12,6 @@ class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
     examples = {
-        "created_by_user_id": "platform:operator",
-        "updated_by_user_id": "platform:operator",
         "name": "billing webhooks",
         "prefix": "sk_Vb3x9",
         "permissions": ["billing:write"],

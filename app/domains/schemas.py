@@ -37,8 +37,6 @@ class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
     examples = {
-        "created_by_user_id": "platform:operator",
-        "updated_by_user_id": "platform:operator",
         "name": "example.com",
         "display_name": "example.com",
         "domain": "example.com",

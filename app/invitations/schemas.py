@@ -17,8 +17,6 @@ class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
     examples = {
-        "created_by_user_id": "platform:operator",
-        "updated_by_user_id": "platform:operator",
         "email": "ada@example.com",
         "role": "member",
         "meta_data": {"cost_center": "R-12"},

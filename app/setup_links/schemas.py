@@ -16,8 +16,6 @@ class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
     examples = {
-        "created_by_user_id": "platform:operator",
-        "updated_by_user_id": "platform:operator",
         "scopes": ["scim", "webhook_endpoints"],
         "contact": "it@acme.example",
         "expires_in_hours": 72,

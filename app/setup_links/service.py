@@ -54,11 +54,8 @@ GET = Statement(
 )
 COUNT_LIVE = Statement(
     "setup_links.count_live",
-    select(func.count()).where(
-        SetupLink.tenant_id == bindparam("tenant_id"),
-        SetupLink.revoked_at.is_(None),
-        SetupLink.expires_at > func.now(),
-    ),
+    "SELECT count(*) FROM setup_links"
+    " WHERE tenant_id = :tenant_id AND revoked_at IS NULL AND expires_at > now()",
 )
 
 

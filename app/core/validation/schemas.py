@@ -15,6 +15,7 @@ from app.core.validation.fields import AwareDateTime, Field, Str, Uuid
 from app.core.validation.messages import MAX_ENTRIES, refused, under
 from app.core.validation.scalars import is_unicode
 
+OPERATOR = {"examples": ["platform:operator"]}
 Fields: TypeAlias = dict[str, tuple[str, Any]]
 """JSON key -> Python name and field."""
 
@@ -152,9 +153,9 @@ class AttributedSchema(AnswerSchema):
 
     id = Uuid()
     created_at = AwareDateTime()
-    created_by_user_id = Str()
+    created_by_user_id = Str(metadata=OPERATOR)
     updated_at = AwareDateTime()
-    updated_by_user_id = Str()
+    updated_by_user_id = Str(metadata=OPERATOR)
 
 
 def _by_key(fields: Mapping[str, Any]) -> Fields:

@@ -81,8 +81,6 @@ class Documented(Schema):
     """What the fields of all schemas here are, and an example of each."""
 
     examples = {
-        "created_by_user_id": "platform:operator",
-        "updated_by_user_id": "platform:operator",
         "url": "https://hooks.example.com/billing",
         "types": ["subscription.*", "tenant.plan_changed"],
         "description": "Billing data warehouse",
