@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import JSON, BigInteger, Index, Label, Text, and_, case, func, text
+from sqlalchemy import JSON, BigInteger, ColumnElement, Index, Label, Text, and_, case, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.core.db.models import Attributed, Moment, TenantRow, updated_index
@@ -78,15 +78,18 @@ class Invitation(Attributed, TenantRow):
     )
 
 
-IS_PENDING = and_(
-    Invitation.accepted_at.is_(None),
-    Invitation.revoked_at.is_(None),
-    Invitation.expires_at > func.now(),
-)
+_IS_OPEN = and_(Invitation.accepted_at.is_(None), Invitation.revoked_at.is_(None))
+IS_PENDING = and_(_IS_OPEN, Invitation.expires_at > func.now())
+IN_STATE: dict[InvitationState, ColumnElement[bool]] = {
+    InvitationState.PENDING: IS_PENDING,
+    InvitationState.ACCEPTED: Invitation.accepted_at.is_not(None),
+    InvitationState.REVOKED: and_(
+        Invitation.accepted_at.is_(None), Invitation.revoked_at.is_not(None)
+    ),
+    InvitationState.EXPIRED: and_(_IS_OPEN, Invitation.expires_at <= func.now()),
+}
+"""What is true in each state, in terms that have indexes and statistics."""
 STATE: Label[str] = case(
-    (Invitation.accepted_at.is_not(None), InvitationState.ACCEPTED.value),
-    (Invitation.revoked_at.is_not(None), InvitationState.REVOKED.value),
-    (Invitation.expires_at <= func.now(), InvitationState.EXPIRED.value),
-    else_=InvitationState.PENDING.value,
+    *((is_in_state, state.value) for state, is_in_state in IN_STATE.items())
 ).label("state")
 """A column: the invitation's state by the clock of PostgreSQL."""

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, Uuid, and_, bindparam, exists, select
+from sqlalchemy import Text, Uuid, and_, bindparam, exists, select
 from uuid_utils.compat import uuid7
 
 from app.audit.service import record, record_creation
@@ -32,7 +32,7 @@ from app.core.jobs.queues import JOBS
 from app.custom_fields import metadata
 from app.custom_fields.entities import USER
 from app.invitations.derived_tokens import new_token, url_of
-from app.invitations.models import API, IS_PENDING, STATE, Invitation, InvitationState
+from app.invitations.models import API, IN_STATE, IS_PENDING, STATE, Invitation, InvitationState
 from app.memberships import owners, seats
 from app.memberships.models import Membership
 from app.tenants import service as tenants
@@ -66,7 +66,6 @@ CHECK_ADDRESS: Statement[Any] = Statement(
         _is_member.label("is_member"),
     ),
 )
-HAS_STATE: ColumnElement[bool] = bindparam("state", type_=Text) == STATE
 
 
 class InvitationExists(Conflict):
@@ -108,7 +107,7 @@ def list_invitations(
     email: str | None = None,
 ) -> Page:
     """One page of a tenant's invitations (of all, for the platform); ``email`` in whatever case."""
-    conditions = [] if state is None else [Condition(HAS_STATE, {"state": state.value})]
+    conditions = [] if state is None else [Condition(IN_STATE[state], {})]
     equal = {} if email is None else {"email_key": email_key(email)}
     return paginate(
         Invitation, paging, *conditions, equal=equal, tenant_id=tenant_id, further=(STATE,)

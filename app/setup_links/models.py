@@ -39,6 +39,7 @@ class SetupLink(Attributed, TenantRow):
     constraints = (
         Index(None, "digest"),
         Index(None, "session_digest"),
+        Index(None, "expires_at"),
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "created_at", "id"),
         updated_index(),

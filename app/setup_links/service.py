@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, bindparam, case, func, literal, select
+from sqlalchemy import ColumnElement, Label, and_, bindparam, case, func, select
 
 from app.audit.service import record, record_creation
 from app.auth.keys import digest_of
@@ -40,22 +40,26 @@ class SetupLinkState(StrEnum):
     EXPIRED = "expired"
 
 
-_state = case(
-    (SetupLink.revoked_at.is_not(None), literal(SetupLinkState.REVOKED.value, Text)),
-    (SetupLink.expires_at <= func.now(), SetupLinkState.EXPIRED.value),
-    (SetupLink.opened_at.is_not(None), SetupLinkState.OPENED.value),
-    else_=SetupLinkState.UNOPENED.value,
-)
-STATE = _state.label("state")
-IN_STATE = _state == bindparam("wanted_state")
+_IS_LIVE = and_(SetupLink.revoked_at.is_(None), SetupLink.expires_at > func.now())
+IN_STATE: dict[SetupLinkState, ColumnElement[bool]] = {
+    SetupLinkState.UNOPENED: and_(_IS_LIVE, SetupLink.opened_at.is_(None)),
+    SetupLinkState.OPENED: and_(_IS_LIVE, SetupLink.opened_at.is_not(None)),
+    SetupLinkState.REVOKED: SetupLink.revoked_at.is_not(None),
+    SetupLinkState.EXPIRED: and_(
+        SetupLink.revoked_at.is_(None), SetupLink.expires_at <= func.now()
+    ),
+}
+"""What is true in each state, in terms that have indexes and statistics."""
+STATE: Label[str] = case(
+    *((is_in_state, state.value) for state, is_in_state in IN_STATE.items())
+).label("state")
 GET = Statement(
     "setup_links.get",
     select(*SetupLink.__table__.columns, STATE).where(SetupLink.id == bindparam("id")),
 )
 COUNT_LIVE = Statement(
     "setup_links.count_live",
-    "SELECT count(*) FROM setup_links"
-    " WHERE tenant_id = :tenant_id AND revoked_at IS NULL AND expires_at > now()",
+    select(func.count()).where(SetupLink.tenant_id == bindparam("tenant_id"), _IS_LIVE),
 )
 
 
@@ -79,7 +83,7 @@ def list_links(
     state: SetupLinkState | None = None,
 ) -> Page:
     """One page of a tenant's links (of all, for the platform), as :func:`get_link`."""
-    found = [] if state is None else [Condition(IN_STATE, {"wanted_state": state.value})]
+    found = [] if state is None else [Condition(IN_STATE[state], {})]
     return paginate(SetupLink, paging, *found, tenant_id=tenant_id, further=(STATE,))
 
 

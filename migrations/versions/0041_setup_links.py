@@ -41,6 +41,7 @@ def upgrade():
         ["id"],
         ["digest"],
         ["session_digest"],
+        ["expires_at"],
         ["tenant_id", "created_at", "id"],
         ["created_at", "id"],
     ):
