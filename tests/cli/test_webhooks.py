@@ -34,7 +34,7 @@ def run(app):
 class TestLooking:
     def test_counts_by_source_and_status(self, run, sender):
         sender.deliver_sample("workos", "organization.created")
-        sender.deliver_sample("workos", "invitation.accepted")
+        sender.deliver_sample("workos", "organization_domain.verified")
 
         counted = {(row["source"], row["status"]): row["events"] for row in run("stats")}
 
