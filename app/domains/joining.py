@@ -6,7 +6,7 @@ new person does. So one who comes by several ways at once becomes one user.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
@@ -21,6 +21,7 @@ from app.core.db.writes import insert_row, writes
 from app.core.validation.scalars import address_or_empty
 from app.domains.domain_names import domain_of, with_parents
 from app.domains.models import Domain, DomainState, Join, JoinRequest, JoinRequestState
+from app.invitations.service import CHECK_ADDRESS
 from app.memberships import seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
@@ -51,8 +52,11 @@ FIND_USER = Statement(
     .order_by(_has_id.desc())
     .limit(1),
 )
-SEAT_LIMIT = Statement("tenants.seat_limit", select(seats.limit_of(bindparam("tenant_id"))))
-
+WITHDRAW = Statement(
+    "join_requests.withdraw",
+    "DELETE FROM join_requests"
+    " WHERE idp_user_id = ANY (CAST(:idp_user_ids AS text[])) AND state = 'pending'",
+)
 
 ACTIONS = {
     JoinRequestState.PENDING: "join_request.created",
@@ -81,6 +85,12 @@ def admit(people: Iterable[Person], *, actor: Actor) -> None:
     found = match(people)
     for person, domain in sorted(found, key=lambda pair: pair[1].tenant_id):  # locks, in one order
         admit_to(domain, person, actor=actor)
+
+
+def withdraw(idp_user_ids: Sequence[str]) -> None:
+    """Delete the suggestions of people who have not their verified address any more."""
+    if idp_user_ids:
+        WITHDRAW.execute(idp_user_ids=idp_user_ids)
 
 
 def admit_signed_in(subject: str, email: str) -> None:
@@ -112,11 +122,14 @@ def admit_to(domain: Domain, person: Person, *, actor: Actor) -> JoinRequest | N
     """Make a member or a suggestion of the person; None where nothing changes.
 
     Nothing changes for who is or was a member, for who was declined, where another user has the
-    address, and in a suspended tenant. Without a free seat ``auto`` only suggests.
+    address, in a suspended tenant, and if the domain has ended or its rule is ``off`` meanwhile.
+    Without a free seat ``auto`` only suggests.
     """
-    if domain.join == Join.OFF:
-        return None
     tenant, _ = queries.lock_with(Tenant, domain.tenant_id)
+    now = queries.find_locked(Domain, tenant_id=tenant.id, id=domain.id, state=domain.state)
+    if now is None or now.join == Join.OFF:
+        return None
+    domain = now
     found = find_user(tenant.id, person)
     request = queries.find_row(JoinRequest, tenant_id=tenant.id, idp_user_id=person.idp_user_id)
     is_open = request is None or request.state == JoinRequestState.PENDING
@@ -143,11 +156,13 @@ def find_user(tenant_id: UUID, person: Person) -> Any | None:
 def let_in(tenant: Tenant, person: Person, user: User | None, role: str, *, actor: Actor) -> User:
     """Give the person's user a membership, and create the user if there is none.
 
-    Raises SeatLimit and RoleAboveOwn.
+    A pending invitation has taken the seat already. Raises SeatLimit and RoleAboveOwn.
     """
-    limit = SEAT_LIMIT.scalar(tenant_id=tenant.id)
+    key = email_key((user or person).email)
+    found = CHECK_ADDRESS.one(tenant_id=tenant.id, email_key=key)
     with writes() as w:
-        seats.take(limit, tenant.id, actor=actor, into=w)
+        if not found.is_invited:
+            seats.take(found.limit, tenant.id, actor=actor, into=w)
         if user is None:
             values = {name: getattr(person, name) for name in Newcomer._fields}
             user = users.insert_in(tenant, values, actor=actor, into=w)

@@ -113,10 +113,10 @@ def verify(domain_id: str) -> Domain:
 
 
 @blp.post("/<domain_id>/sweep")
-@requires(Permission.DOMAINS_WRITE)
+@requires(Permission.MEMBERSHIPS_WRITE)
 @blp.arguments(schemas.SweepQuerySchema, location="query")
 @blp.response(200, schemas.SweepSchema)
-@blp.raises(DomainNotVerified)
+@blp.raises(DomainNotVerified, RoleAboveOwn)
 def sweep(query: dict[str, Any], domain_id: str) -> sweeps.Sweep:
     """Let in or suggest the people of a verified domain whom the identity provider knew before.
 

@@ -15,8 +15,9 @@ from app.core.db.statements import Statement
 from app.domains.domain_names import with_reversed_labels
 from app.domains.joining import Newcomer, admit_to, match
 from app.domains.models import Domain, DomainState, JoinRequest
-from app.domains.service import DomainNotVerified
+from app.domains.service import DomainNotVerified, get_domain
 from app.identity_sync.models import IdentityObject
+from app.tenants.models import Tenant
 
 BATCH = 100  # people of one request
 
@@ -56,8 +57,9 @@ def sweep(
 ) -> Sweep:
     """Let in or suggest the next :data:`BATCH` people of a verified domain, as its rule says.
 
-    A preview tells the same and undoes it. Raises DomainNotVerified.
+    A preview tells the same and undoes it. Raises DomainNotVerified and RoleAboveOwn.
     """
+    queries.lock_with(Tenant, get_domain(domain_id).tenant_id)  # in the order of admit_to
     domain = queries.lock_row(Domain, domain_id)
     if domain.state != DomainState.VERIFIED:
         raise DomainNotVerified

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, func, select
 from app.core.actors import SYSTEM_IDP
 from app.core.db import tenancy
 from app.core.db.statements import Statement
-from app.domains.joining import Newcomer, admit
+from app.domains.joining import Newcomer, admit, withdraw
 from app.identity_sync.apply import write
 from app.identity_sync.events import (
     ConnectionEvent,
@@ -99,7 +99,9 @@ def apply(
     )
     homeless = write_mirrored(objects, roles=roles, force=force)
     objects.save()
-    admit(_people(objects, _ids(events if force else changed, UserEvent)), actor=SYSTEM_IDP)
+    user_ids = _ids(events if force else changed, UserEvent)
+    withdraw([id_ for id_ in user_ids if _has_lost_address(objects, Key(Kind.USER, id_))])
+    admit(_people(objects, user_ids), actor=SYSTEM_IDP)
     if not homeless.isdisjoint(map(key_of, events)):
         return Outcome.WAITING_ORGANIZATION
     own_pairs = {_pair_of(event, objects) for event in events}
@@ -117,6 +119,12 @@ def apply_waiting(source: str, kind: str, object_id: str, *, roles: Mapping[str,
         write(objects, [pair], roles=roles)
     write_mirrored(objects, roles=roles)
     objects.save()
+
+
+def _has_lost_address(objects: Objects, key: Key) -> bool:
+    """Whether the user's verified address before the events is not the one now."""
+    before = verified_email(objects.before[key])
+    return before not in (None, verified_email(objects.now[key]))
 
 
 def _people(objects: Objects, user_ids: Iterable[str]) -> Iterator[Newcomer]:

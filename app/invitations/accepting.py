@@ -11,6 +11,7 @@ from app.core.clock import utcnow
 from app.core.db import queries, tenancy
 from app.core.db.transactions import RowChanged
 from app.core.errors import Forbidden, NotFound
+from app.core.validation.scalars import address_or_empty
 from app.invitations.models import STATE, Invitation, InvitationState
 from app.invitations.service import InvitationEnded, change
 from app.memberships import service as memberships
@@ -46,7 +47,7 @@ def accept(token: str, claims: Claims) -> Membership:
     invitation, (state,) = queries.lock_with(Invitation, found.id, STATE)
     if invitation.digest != found.digest:
         raise NotFound.of(Invitation)
-    if not is_same_address(claims.email or "", invitation.email):
+    if not is_same_address(address_or_empty(claims.email or ""), invitation.email):
         raise OtherAddress
     if not tenant.is_active:
         raise TenantSuspended

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from email_validator import validate_email
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from app.config import current_config
@@ -33,10 +34,16 @@ from app.tenants.models import Tenant
 TIMEOUT = 15.0  # seconds that the server may take for one answer
 WAITS = (60, 300, 1800, 7200, 6 * 3600, 24 * 3600)
 """Seconds before each further attempt; a job looks once a minute."""
+MOST_A_DAY = 10  # mails to one address, of all tenants together
 LONGEST_NAME = 100  # characters of a tenant's name in a mail
 PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 TEMPLATES = Environment(loader=PackageLoader("app.invitations"), autoescape=select_autoescape())
 
+COUNT_OF_DAY = Statement(
+    "email_messages.count_of_day",
+    "SELECT count(*) FROM email_messages WHERE address = :address AND source = 'smtp'"
+    " AND created_at > now() - INTERVAL '1 day'",
+)
 TAKE_NEXT = Statement(
     "invitations.take_next_mail",
     """
@@ -61,12 +68,15 @@ def deliver_next() -> bool:
             return False
         tenant = queries.get_row(Tenant, invitation.tenant_id)
         address = {"address": normalized(invitation.email), "scope": ""}
-        is_suppressed = queries.find_row(Suppression, **address, is_active=True) is not None
+        refusal = queries.find_row(Suppression, **address, is_active=True) and "suppressed"
+        of_day = COUNT_OF_DAY.scalar(address=address["address"])
+        if invitation.mails == 1 and of_day >= MOST_A_DAY:
+            refusal = f"over {MOST_A_DAY} mails a day"
     token = token_of(invitation)
     if token is None:
         return True
     message = compose(invitation, tenant.name, url_of(token) or "")
-    kind, said = (EmailKind.REJECTED, "suppressed") if is_suppressed else send(message)
+    kind, said = (EmailKind.REJECTED, refusal) if refusal else send(message)
     if kind is EmailKind.SCHEDULED and invitation.mail_at is None:
         kind = EmailKind.REJECTED
     event = EmailEvent(
@@ -96,7 +106,9 @@ def compose(invitation: Invitation, tenant_name: str, url: str) -> EmailMessage:
     }
     domain = parseaddr(config.mail_from)[1].rpartition("@")[2]
     message = EmailMessage()
-    message["From"], message["To"] = config.mail_from, invitation.email
+    invited = validate_email(invitation.email, check_deliverability=False)
+    message["From"] = config.mail_from
+    message["To"] = f"{invited.local_part}@{invited.ascii_domain}"
     message["Subject"] = f"{words['tenant']} invites you to {words['product']}"
     message["Date"] = format_datetime(utcnow())
     message["Message-ID"] = f"<{invitation.id}.{invitation.rotation}@{domain}>"

@@ -91,7 +91,7 @@ def upgrade():
         ),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_join_requests")),
         sa.UniqueConstraint(
-            "tenant_id", "idp_user_id", name=op.f("uq_join_requests_tenant_id_idp_user_id")
+            "idp_user_id", "tenant_id", name=op.f("uq_join_requests_idp_user_id_tenant_id")
         ),
     )
     for columns in (["user_id"], ["state", "created_at", "id"]):

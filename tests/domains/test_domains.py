@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 from datetime import timedelta
+from types import SimpleNamespace
 
 import dns.rcode
 import pytest
@@ -312,6 +313,23 @@ class TestVerification:
         assert utcnow() - began < timedelta(seconds=3)
         states = [domain.state for domain in database.rows(Domain)]
         assert sorted(states) == ["pending"] * 10 + ["verified"]
+
+    def test_many_that_are_due_do_not_keep_the_worker_from_other_jobs(
+        self, tenant, check, server, monkeypatch
+    ):
+        for number in range(20):
+            create_domain(tenant, name=f"n{number}.example.com", next_check_at=utcnow())
+        moments = SimpleNamespace(monotonic=iter(range(0, 1_000, 10)).__next__)
+        monkeypatch.setattr("app.domains.jobs.time", moments)
+        monkeypatch.setattr("app.domains.checks.TOGETHER", 1)
+
+        check()
+        after_a_minute = len(server.asked)
+        for _ in range(5):
+            check()
+
+        assert after_a_minute < 10
+        assert len(server.asked) == 20
 
     def test_two_jobs_share_the_domains(self, app, create, check, server):
         for number in range(8):

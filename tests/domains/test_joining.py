@@ -1,6 +1,7 @@
 """Who joins by a verified domain: by events, by sweeps, and by an admin's decision."""
 
 from functools import partial
+from time import sleep
 
 import pytest
 
@@ -22,6 +23,7 @@ from tests import database
 from tests.concurrency import at_once
 from tests.domains.conftest import AT
 from tests.factories import (
+    create_api_key,
     create_domain,
     create_join_request,
     create_limits,
@@ -140,6 +142,58 @@ class TestEvents:
             (one.tenant_id, one.idp_user_id) for one in database.rows(JoinRequest, state="pending")
         ] == [(other.id, "b")]
 
+    @pytest.mark.parametrize(
+        "told",
+        [
+            {"email": "ada@example.org"},
+            {"email_verified": False},
+            {"email": None, "active": False},
+            {"email": None, "change": Change.DELETED},
+        ],
+    )
+    def test_a_suggestion_ends_with_the_verified_address(self, tell, verified, told):
+        verified(join="suggest")
+        tell("ada")
+        tell("bob")
+
+        tell("ada", **{"change": Change.UPDATED, "occurred_at": AT.replace(hour=10), **told})
+
+        assert requests() == [("bob", "pending")]
+
+    def test_a_suggestion_follows_to_another_address_of_the_domain(self, tell, verified):
+        verified(join="suggest")
+        tell("ada")
+
+        email = "ada.king@example.com"
+        tell("ada", email=email, change=Change.UPDATED, occurred_at=AT.replace(hour=10))
+
+        assert [(one.email, one.state) for one in database.rows(JoinRequest)] == [
+            (email, "pending")
+        ]
+
+    @pytest.mark.parametrize("ends", ["deleted", "off", "lapsed"])
+    def test_a_domain_that_ends_meanwhile_lets_nobody_in(
+        self, app, api, admin, tenant, verified, ends
+    ):
+        known = verified(join="auto")
+        path = f"/v1/domains/{known.id}"
+        if ends == "deleted":
+            assert api.delete(path, token=admin).status_code == 204
+        elif ends == "off":
+            assert api.patch(path, token=admin, json={"join": "off"}).status_code == 200
+        else:
+            database.execute("UPDATE domains SET state = 'lapsed'")
+
+        def admit():
+            tenancy.enter(tenancy.PLATFORM)
+            joining.admit_to(known, joining.Newcomer("ada", "ada@example.com"), actor=SYSTEM_IDP)
+
+        with app.app_context():
+            retries.run(admit)
+
+        assert requests() == []
+        assert ("ada", "member") not in members()
+
     def test_not_in_a_suspended_tenant(self, tell, verified):
         verified(of=create_tenant(is_active=False), join="auto")
 
@@ -212,6 +266,22 @@ class TestSeats:
 
         assert [name for name, role in members() if role == "member"] == ["ada"]
         assert sorted(requests()) == [("ada", "accepted"), ("bob", "pending"), ("cleo", "pending")]
+
+    @pytest.mark.parametrize("has_user", [True, False])
+    def test_the_invited_persons_own_is_free_for_them(self, api, tell, verified, tenant, has_user):
+        verified(join="auto")
+        owner = create_member(tenant, "owner")[2]
+        if has_user:
+            create_user(tenant, idp_user_id="ada", email="ada@example.com")
+        invited = {"email": "Ada@example.com", "role": "member"}
+        assert api.post("/v1/invitations", token=owner, json=invited).status_code == 201
+
+        tell("bob")
+        tell("ada")
+
+        assert sorted(requests()) == [("ada", "accepted"), ("bob", "pending")]
+        count = "SELECT count_seats(CAST(:id AS uuid))"
+        assert database.query(count, id=str(tenant.id))[0][0] == 2
 
     def test_20_at_once_on_2_seats(self, tell, verified, tenant):
         verified(join="auto")
@@ -292,6 +362,27 @@ class TestDecisions:
         request = create_join_request(tenant, idp_user_id="ada", email="ada@example.com")
 
         assert api.post(f"{PATH}/{request.id}/accept", token=admin).json["code"] == "email_taken"
+
+    def test_while_another_request_makes_the_member_it_waits_for_it(
+        self, api, admin, tenant, superuser
+    ):
+        user = create_user(tenant, idp_user_id="ada", email="ada@example.com")
+        request = create_join_request(tenant, idp_user_id="ada", email="ada@example.com")
+        member = create_membership(tenant, user, "viewer")
+        superuser.execute("DELETE FROM memberships WHERE id = %s RETURNING *", [str(member.id)])
+        row = superuser.fetchone()
+        superuser.connection.commit()
+        values = ", ".join(["%s"] * len(row))
+        superuser.execute(f"INSERT INTO memberships VALUES ({values})", row)  # not committed yet
+
+        def commit():
+            sleep(0.5)
+            superuser.connection.commit()
+
+        answer, _ = at_once([partial(api.post, f"{PATH}/{request.id}/accept", token=admin), commit])
+
+        assert (answer.status_code, answer.json["data"]["user_id"]) == (200, str(user.id))
+        assert ("ada", "viewer") in members()
 
     def test_members_see_requests_but_do_not_decide(self, api, tenant):
         token = create_member(tenant, "member")[2]
@@ -390,6 +481,25 @@ class TestSweep:
         answer = sweep(create_domain(tenant, join="auto"))
 
         assert (answer.status_code, answer.json["code"]) == (409, "domain_not_verified")
+
+    def test_needs_the_permission_to_make_members(self, api, tell, verified, tenant):
+        tell("ada")
+        domain = verified(join="auto")
+        key = create_api_key(tenant, ["domains:read", "domains:write"])
+
+        for query in ({}, {"preview": True}):
+            path = f"/v1/domains/{domain.id}/sweep"
+            answer = api.post(path, token=key, query_string=query)
+            assert (answer.status_code, answer.json["code"]) == (403, "permission_denied")
+            assert "ada" not in answer.text
+
+    def test_into_a_role_above_ones_own_is_refused(self, tell, verified, sweep):
+        tell("ada")
+
+        answer = sweep(verified(join="auto", join_role="owner"))
+
+        assert (answer.status_code, answer.json["code"]) == (403, "role_above_own")
+        assert requests() == []
 
     def test_forgets_who_was_deactivated(self, tell, verified, sweep):
         tell("ada")

@@ -238,6 +238,12 @@ class TestRefusals:
 
         assert code_of(accept(invite(written), "user_eve", lookalike)) == (403, "other_address")
 
+    @pytest.mark.parametrize("written", ["ada@bücher.example", "ada@xn--bcher-kva.example"])
+    def test_an_international_domain_in_any_form_is_the_same(self, invite, accept, written):
+        invitation = invite("ada@xn--bcher-kva.example")
+
+        assert accept(invitation, email=written).status_code == 200
+
     @pytest.mark.parametrize("ends", ["revoked", "expired", "accepted"])
     def test_after_its_end_says_the_last_state(self, api, invite, accept, ends):
         invitation = invite()

@@ -147,6 +147,36 @@ class TestMail:
 
         assert database.row(Invitation).mail_at is None
 
+    def test_of_an_address_are_ten_a_day(self, mailing, invite, sink):
+        for email in ("ada@example.com", "bob@example.com"):
+            invitation = invite(email=email)
+            for _ in range(12):
+                with mailing.app_context():
+                    mail.deliver_next()
+                invitation = invite(f"{PATH}/{invitation['id']}/resend")
+            database.execute("UPDATE invitations SET mail_at = NULL")
+
+        assert len(sink.messages) == 20
+        reasons = {row.reason for row in database.rows(EmailEventRecord, kind="rejected")}
+        assert reasons == {"over 10 mails a day"}
+
+    def test_has_no_other_recipient_than_the_invited_address(self, mailing, admin, invite):
+        hidden = "=?utf-8?b?dmljdGltQGV4YW1wbGUub3JnLCA=?=@example.com"  # victim@example.org,
+
+        answer = mailing.test_client().post(
+            PATH,
+            json={"email": hidden, "role": "member"},
+            headers={"Authorization": f"Bearer {admin}"},
+        )
+
+        assert answer.status_code == 422
+
+    def test_reaches_an_international_domain(self, invite, work, sink):
+        invite(email="ada@bücher.example")
+        work()
+
+        assert read(sink)["To"] == "ada@xn--bcher-kva.example"
+
     def test_is_not_sent_after_the_end(self, invite, work, sink):
         invite()
         database.execute("UPDATE invitations SET revoked_at = now()")

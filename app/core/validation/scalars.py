@@ -173,6 +173,8 @@ def _address(value: str) -> str:
         raise bad_address(f"Length must not exceed {MAX_ADDRESS} characters")
     if "\r" in value or "\n" in value:
         raise bad_address("Carriage return and line feed characters are not allowed")
+    if "=?" in value:  # the header of a mail would decode it, perhaps to another address
+        raise bad_address("Encoded words (RFC 2047) are not allowed")
     named = NAMED_ADDRESS.fullmatch(value) if value.rstrip().endswith(">") else None
     address = (named[1] if named else value).strip()
     try:
