@@ -44,7 +44,7 @@ IMPOSSIBLE = {
         "provider_field",
     },
     # The tenant's lock keeps other users and memberships away, and without a seat it suggests.
-    ("post", "/v1/domains/{domain_id}/sweep"): {*NEW_MEMBER, "role_above_own", "seat_limit"},
+    ("post", "/v1/domains/{domain_id}/sweep"): {*NEW_MEMBER, "seat_limit"},
     ("post", "/v1/join-requests/{join_request_id}/accept"): NEW_MEMBER,
     ("post", "/v1/users"): {"erasure_requested"},
     ("delete", "/v1/users/{user_id}"): {
