@@ -46,11 +46,14 @@ def subject_options(command: Callable[..., None]) -> Callable[..., None]:
     type=click.IntRange(1),
     help="Seconds until the token expires.",
 )
+@click.option("--email", help="For somebody who is no user yet: their verified address.")
 @json_option
-def issue(ttl: int, as_json: bool, **chosen: Any) -> None:
+def issue(email: str | None, ttl: int, as_json: bool, **chosen: Any) -> None:
     """Print a token."""
-    subject, org_id = chosen_subject(**chosen)
-    token = issue_token(current_config(), subject=subject, org_id=org_id, ttl=ttl)
+    if email is not None and any(chosen.values()):
+        raise click.UsageError("Give --email alone.")
+    subject, org_id = chosen_subject(**chosen) if email is None else (email, None)
+    token = issue_token(current_config(), subject=subject, org_id=org_id, email=email, ttl=ttl)
     value = {"token": token, "subject": subject, "org_id": org_id, "ttl": ttl}
     print_text(token, value, as_json=as_json)
 

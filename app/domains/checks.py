@@ -37,10 +37,10 @@ CONFLICTS = {"uq_domains_verified_name": DomainTaken}
 # The others are left to another worker.
 TAKE_DUE = Statement(
     "domains.take_due",
-    "UPDATE domains SET next_check_at = :until WHERE (tenant_id, id) IN ("
-    "  SELECT tenant_id, id FROM domains WHERE next_check_at <= now()"
+    "WITH due AS MATERIALIZED (SELECT id FROM domains WHERE next_check_at <= now()"
     "  ORDER BY next_check_at LIMIT :most FOR UPDATE SKIP LOCKED)"
-    " RETURNING id, record_name, record_value",
+    " UPDATE domains SET next_check_at = :until FROM due WHERE domains.id = due.id"
+    " RETURNING domains.id, record_name, record_value",
 )
 
 

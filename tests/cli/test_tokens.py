@@ -32,6 +32,14 @@ class TestTokensIssue:
         claims = app.extensions["token_verifier"].verify(answer["token"])
         assert claims.org_id == tenant.idp_org_id == answer["org_id"]
 
+    def test_prints_that_of_somebody_who_is_no_user_yet(self, app):
+        printed = invoke(app, "tokens", "issue", "--email", "grace@example.com")
+        mixed = invoke(app, "tokens", "issue", "--email", "grace@example.com", "--superadmin")
+
+        claims = app.extensions["token_verifier"].verify(printed.stdout.strip())
+        assert (claims.org_id, claims.email) == (None, "grace@example.com")
+        assert "Give --email alone." in mixed.stderr
+
     def test_refuses_a_life_that_is_over(self, app):
         platform_token()
 
