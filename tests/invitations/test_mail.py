@@ -148,8 +148,8 @@ class TestMail:
         assert database.row(Invitation).mail_at is None
 
     def test_of_an_address_are_ten_a_day(self, mailing, invite, sink):
-        for email in ("ada@example.com", "bob@example.com"):
-            invitation = invite(email=email)
+        for address in ("ada@example.com", "bob@example.com"):
+            invitation = invite(email=address)
             for _ in range(12):
                 with mailing.app_context():
                     mail.deliver_next()
