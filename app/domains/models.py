@@ -110,7 +110,8 @@ class JoinRequest(Attributed, TenantRow):
 
     constraints = (
         ForeignKeyConstraint(["tenant_id", "user_id"], ["users.tenant_id", "users.id"]),
-        UniqueConstraint("idp_user_id", "tenant_id"),
+        UniqueConstraint("tenant_id", "idp_user_id"),
+        Index(None, "idp_user_id"),
         Index(None, "tenant_id", "user_id"),
         Index(None, "tenant_id", "state", "created_at", "id"),
         Index(None, "state", "created_at", "id"),

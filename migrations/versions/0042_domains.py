@@ -91,9 +91,10 @@ def upgrade():
         ),
         sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_join_requests")),
         sa.UniqueConstraint(
-            "idp_user_id", "tenant_id", name=op.f("uq_join_requests_idp_user_id_tenant_id")
+            "tenant_id", "idp_user_id", name=op.f("uq_join_requests_tenant_id_idp_user_id")
         ),
     )
+    op.create_index(op.f("ix_join_requests_idp_user_id"), "join_requests", ["idp_user_id"])
     for columns in (["user_id"], ["state", "created_at", "id"]):
         name = op.f(f"ix_join_requests_tenant_id_{'_'.join(columns)}")
         op.create_index(name, "join_requests", ["tenant_id", *columns])
