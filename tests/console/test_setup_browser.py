@@ -9,7 +9,7 @@ from tests.console.test_setup import HOME, application, create_link
 from tests.domains.dns_server import dns_server, records
 from tests.factories import create_tenant
 from tests.scim.directory import Directory
-from tests.webhooks.deliveries.receiving import receiver, sender
+from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium on the PATH"),
@@ -92,7 +92,8 @@ class TestAdministrator:
             check(visit)
             with sender(branded):
                 page.click("text=Send a test")
-                page.click("text=Activate")  # once the page has found that the test has succeeded
+                wait_until(lambda: page.reload() and page.locator("text=Activate").count())
+                page.click("text=Activate")
                 page.wait_for_selector(".notice >> text=It is active now.")
         check(visit)
         page.click("text=Go to the other tasks")

@@ -24,7 +24,7 @@ from tests.scim.directory import (
     replace,
 )
 
-MAX_SECONDS = 5  # of the processor in a request
+MAX_SECONDS = 10  # of the processor in a request
 RANDOM = random.Random(1)
 
 
