@@ -96,6 +96,7 @@ class Visit:
         self.faults = []
         self.checked = set()
         self.context = chromium.new_context()
+        self.context.set_default_timeout(90_000)  # milliseconds; for slow machines
         self.context.add_cookies([{"name": "console", "value": secret, "url": base_url}])
         self.page = self.context.new_page()
         self.page.on("console", self._note_message)
