@@ -234,9 +234,12 @@ def remembered_state() -> str:
 def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
     """Let the next page say what has happened. The cookie is signed, so nobody else makes one.
 
-    Values that are too long for a cookie are left out, and with them the way to undo.
+    Values that are too long for a cookie are left out, and with them the way to undo. A notice
+    without a text is not shown.
     """
     told = Notice(notice) if isinstance(notice, str) else notice
+    if not told.text:
+        return response
     content = json.dumps([told.text[:500], told.undo, told.values])
     if len(content) > MOST_OF_NOTICE:
         content = json.dumps([told.text[:500], "", {}])

@@ -141,7 +141,7 @@ def _failed(error: Exception) -> Response:
 
 
 def _error_page(status: int, answer: Answer | None) -> Response:
-    is_setup = request.path.startswith("/console/setup")
+    is_setup = f"{request.path}/".startswith("/console/setup/")
     detail = answer.detail if answer else ""
     text = detail if is_setup and status == 403 else MESSAGES.get(status, detail)
     page = render_template(

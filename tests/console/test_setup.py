@@ -397,6 +397,7 @@ class TestDomain:
         assert domain.record_name in text
         assert domain.record_value in text
         assert "Bücher.example".lower() in text
+        assert '<div id="notice" role="status"></div>' in text
         assert opened.post(f"{page}/verify").location == page
         assert "Underway" in opened.get(page).text
         database.execute("UPDATE domains SET error = 'other_value', checked_at = now()")
