@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import hmac
-import json
 import re
 import secrets
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from flask import Response, current_app, g, redirect, request, url_for
@@ -24,22 +19,19 @@ from app.auth.principals import NoMembership, Principal, user_principal
 from app.auth.setup_sessions import SetupClaims
 from app.auth.tokens import Claims
 from app.config import current_config
+from app.console.cookies import cookie_name, seal, set_cookie
+from app.console.next_page import set_notice
 from app.core.db import retries
-from app.core.db.replicas import reading
 from app.core.errors import AppError
 from app.core.http.endpoint import Access, Guarded
 from app.core.http.rate_limit import rate_limits
 from app.core.http.request import current_request
 from app.core.observability.logs import add_facts
 
-COOKIE = "console"
 SAFE_METHODS = ("GET", "HEAD")
-LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 OWN_PAGE = re.compile(
     r"/console(?:[/?][!-\[\]-~]{0,2000})?"
 )  # no backslash, space or control character
-MOST_OF_NOTICE = 2_900  # characters; browsers drop a cookie of more than 4,096 bytes
-CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
 SETUP_SECONDS = 168 * 3_600  # for which the browser stores secrets; each link has its own end
 MOST_SETUPS = 5  # links that a browser can go on with
@@ -94,16 +86,6 @@ class Session:
     @property
     def is_platform(self) -> bool:
         return self.principal is not None and self.principal.is_platform
-
-
-@dataclass(frozen=True)
-class Notice:
-    """What has happened, and the form that makes the opposite change, where there is one."""
-
-    text: str
-    undo: str = ""  # the address of the page that takes the form
-    values: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the form's inputs
-    is_bad: bool = False
 
 
 def current_session() -> Session:
@@ -180,14 +162,14 @@ def begin_session(
             sessions.end(old)
         return sessions.start(subject, org_id, email)
 
-    _set_cookie(response, cookie_name(), retries.run(work), int(sessions.LIFETIME.total_seconds()))
+    set_cookie(response, cookie_name(), retries.run(work), int(sessions.LIFETIME.total_seconds()))
     return response
 
 
 def end_session(response: AnyResponse) -> AnyResponse:
     secret = g.session.secret
     retries.run(lambda: sessions.end(secret))
-    _set_cookie(response, cookie_name(), "", 0)
+    set_cookie(response, cookie_name(), "", 0)
     return response
 
 
@@ -209,7 +191,7 @@ def resume_setup(response: AnyResponse, token: str) -> AnyResponse | None:
 def _use_setup(response: AnyResponse, secret: str) -> AnyResponse:
     """Store the secret before those of the other links that this browser has opened."""
     known = [secret, *(each for each in _setup_secrets() if each != secret)]
-    _set_cookie(response, setup_cookie_name(), ".".join(known[:MOST_SETUPS]), SETUP_SECONDS)
+    set_cookie(response, setup_cookie_name(), ".".join(known[:MOST_SETUPS]), SETUP_SECONDS)
     return response
 
 
@@ -222,86 +204,13 @@ def _setup_secrets() -> list[str]:
 def remember_state(response: AnyResponse, state: str) -> AnyResponse:
     """Store the state of a sign-in in this browser; an empty one removes it."""
     seconds = int(sessions.TICKET_LIFETIME.total_seconds()) if state else 0
-    _set_cookie(response, f"{cookie_name()}-state", state, seconds)
+    set_cookie(response, f"{cookie_name()}-state", state, seconds)
     return response
 
 
 def remembered_state() -> str:
     """What :func:`remember_state` stored."""
     return request.cookies.get(f"{cookie_name()}-state", "")
-
-
-def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
-    """Let the next page say what has happened. The cookie is signed, so nobody else makes one.
-
-    Values that are too long for a cookie are left out, and with them the way to undo. A notice
-    without a text is not shown.
-    """
-    told = Notice(notice) if isinstance(notice, str) else notice
-    if not told.text:
-        return response
-    content = json.dumps([told.text[:500], told.undo, told.values])
-    if len(content) > MOST_OF_NOTICE:
-        content = json.dumps([told.text[:500], "", {}])
-    encoded = urlsafe_b64encode(content.encode()).decode()
-    value = f"{encoded}.{_seal(_secret(), 'notice', encoded)}"
-    _set_cookie(response, f"{cookie_name()}-notice", value, 60)
-    return response
-
-
-def take_notice() -> Notice | None:
-    """What :func:`set_notice` left for this page."""
-    encoded, _, seal = request.cookies.get(f"{cookie_name()}-notice", "").partition(".")
-    expected = _seal(_secret(), "notice", encoded)
-    if not encoded or not hmac.compare_digest(expected.encode(), seal.encode()):
-        return None
-    return Notice(*json.loads(urlsafe_b64decode(encoded)))
-
-
-def forget_notice(response: Response) -> Response:
-    if g.get("notice_is_shown"):
-        _set_cookie(response, f"{cookie_name()}-notice", "", 0)
-    return response
-
-
-def note_change(token: str) -> None:
-    """Remember the API's token of a change, if it has one, for this page and the next ones."""
-    if token:
-        g.last_change = token
-
-
-def last_change() -> str:
-    """The token of this browser's last change; an empty text without one."""
-    token: str = g.get("last_change") or request.cookies.get(f"{cookie_name()}-change", "")
-    return token if reading.position_of(token) is not None else ""
-
-
-def remember_change(response: Response) -> Response:
-    """Store the token of a change in this browser until every replica has the change."""
-    if "last_change" in g:
-        _set_cookie(response, f"{cookie_name()}-change", g.last_change, CHANGE_SECONDS)
-    return response
-
-
-def _set_cookie(response: AnyResponse, name: str, value: str, seconds: int) -> None:
-    response.set_cookie(
-        name,
-        value,
-        max_age=seconds,
-        path="/",
-        secure=name.startswith("__Host-"),
-        httponly=True,
-        samesite="Lax",
-    )
-
-
-def cookie_name() -> str:
-    """``__Host-console``: browsers accept it only from this host, over https, for all paths.
-
-    Over plain http on loopback, where browsers refuse the prefix, the name has none.
-    """
-    is_local = not request.is_secure and urlsplit(request.host_url).hostname in LOOPBACK
-    return COOKIE if is_local else f"__Host-{COOKIE}"
 
 
 def setup_cookie_name() -> str:
@@ -312,7 +221,7 @@ def setup_cookie_name() -> str:
 def csrf_token(secret: str) -> str:
     """A token that only pages for the owner of ``secret`` contain; another one for each page."""
     salt = secrets.token_urlsafe(12)
-    return f"{salt}.{_seal(secret, 'csrf', salt)}"
+    return f"{salt}.{seal(secret, 'csrf', salt)}"
 
 
 def check_origin(secret: str) -> None:
@@ -375,15 +284,5 @@ def _lead_to(endpoint: str) -> AnyResponse:
 
 def _is_sealed(secret: str) -> bool:
     """Whether the form that was sent has a :func:`csrf_token` of ``secret``."""
-    salt, _, seal = request.form.get("csrf_token", "").partition(".")
-    return hmac.compare_digest(_seal(secret, "csrf", salt).encode(), seal.encode())
-
-
-def _secret() -> str:
-    """The secret of this browser's session; an empty text without one."""
-    return g.session.secret if g.get("session") else ""
-
-
-def _seal(secret: str, purpose: str, text: str) -> str:
-    message = f"{purpose}:{text}".encode()
-    return hmac.new(secret.encode("utf-8", "replace"), message, hashlib.sha256).hexdigest()
+    salt, _, sent = request.form.get("csrf_token", "").partition(".")
+    return hmac.compare_digest(seal(secret, "csrf", salt).encode(), sent.encode())

@@ -13,7 +13,7 @@ from flask import current_app, g, request
 from werkzeug.test import Client
 
 from app.auth.guard import CLAIMS, PAGE_TENANT
-from app.console.access import last_change, note_change
+from app.console.next_page import last_change, note_change
 from app.core.db.replicas import reading
 from app.core.http import idempotency
 from app.core.http.rate_limit import IS_COUNTED

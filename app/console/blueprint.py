@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.config import current_config
-from app.console import access, words
+from app.console import access, next_page, words
 from app.console.api import Answer, Refused, find, get_tenant
 from app.console.assets import asset_url
 from app.console.brand import brand
@@ -26,8 +26,8 @@ from app.core.http.endpoint import Guarded
 
 console = Blueprint("console", __name__, url_prefix="/console", template_folder="templates")
 console.before_request(access.admit)
-console.after_request(access.forget_notice)
-console.after_request(access.remember_change)
+console.after_request(next_page.forget_notice)
+console.after_request(next_page.remember_change)
 console.after_request(access.add_headers)
 
 Shown: TypeAlias = str | tuple[str, int] | AnyResponse  # what a page's view returns
@@ -121,8 +121,8 @@ def _next_question() -> tuple[str, int] | None:
     return f"{request.path}?{query}", min(2 ** (asked // 2), LONGEST_DELAY)
 
 
-def _take_notice() -> access.Notice | None:
-    notice = access.take_notice()
+def _take_notice() -> next_page.Notice | None:
+    notice = next_page.take_notice()
     g.notice_is_shown = notice is not None
     return notice
 

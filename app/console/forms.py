@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from flask import redirect, request
 
-from app.console.access import Notice, set_notice
 from app.console.api import Answer, Query, Refused, call, get_once
 from app.console.blueprint import Shown, render
 from app.console.fields import DRAFT, MISSING, Field, Inputs, inputs_of
+from app.console.next_page import Notice, set_notice
 from app.core.json_text import Json
 
 SHOWN_BESIDE_FIELDS = (400, 409, 412, 413, 415, 422)

@@ -9,11 +9,11 @@ from flask import redirect, request, url_for
 from werkzeug.exceptions import BadRequest
 
 from app.console import api
-from app.console.access import Notice, set_notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, Lines, choices
 from app.console.forms import Form
 from app.console.lists import Filter, filter_values, list_rows, show_list
+from app.console.next_page import Notice, set_notice
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 

@@ -9,11 +9,11 @@ from uuid import UUID
 from flask import request, url_for
 
 from app.console import api
-from app.console.access import Notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form
 from app.console.lists import Filter, list_rows, show_list
+from app.console.next_page import Notice
 from app.console.pages.common import SOON, recent_history, secret_page, slug_of
 from app.console.pages.joining import REQUESTS, offered_roles, row_form
 from app.core.clock import rfc3339, utcnow

@@ -9,11 +9,12 @@ from uuid import UUID
 from flask import url_for
 
 from app.console import api
-from app.console.access import Notice, current_session
+from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, Lines, choices, moment_field
 from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.next_page import Notice
 from app.console.pages.common import are_underway, recent_history, secret_page, slug_of
 from app.core.errors import Conflict
 

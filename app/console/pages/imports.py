@@ -7,11 +7,11 @@ from uuid import UUID
 from flask import request
 
 from app.console import api
-from app.console.access import Notice
 from app.console.blueprint import Shown, console, form_page, page, render
 from app.console.fields import Field, Sent, choices
 from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.next_page import Notice
 from app.core.http.body_limits import allow_body, body_limit
 from app.core.json_text import Json
 

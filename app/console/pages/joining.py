@@ -11,11 +11,12 @@ from flask import redirect, request
 from app.auth.permissions import Role
 from app.config import current_config
 from app.console import api
-from app.console.access import Notice, current_session, set_notice
+from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page
 from app.console.fields import Choices, Field, choices
 from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.next_page import Notice, set_notice
 from app.console.pages.common import secret_page
 
 INVITATIONS, REQUESTS = "/v1/invitations", "/v1/join-requests"

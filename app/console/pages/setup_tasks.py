@@ -10,10 +10,11 @@ from werkzeug.wrappers import Response
 
 from app.config import current_config
 from app.console import api
-from app.console.access import Notice, current_session, set_notice
+from app.console.access import current_session
 from app.console.blueprint import Shown, render
 from app.console.fields import Field
 from app.console.forms import Form
+from app.console.next_page import Notice, set_notice
 from app.console.pages import endpoints, scim
 from app.console.pages.common import are_underway
 from app.console.pages.setup import TASKS, badge_of, setup_page, state_of

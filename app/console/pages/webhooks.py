@@ -7,11 +7,11 @@ from uuid import UUID
 from flask import url_for
 
 from app.console import api
-from app.console.access import Notice
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form
 from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.next_page import Notice
 from app.console.pages.common import are_underway, is_followed
 from app.core.json_text import Json
 

@@ -1,0 +1,85 @@
+"""What a page leaves in the browser for the next one: a notice, and the API's token of a change."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from flask import Response, g, request
+from werkzeug.wrappers import Response as AnyResponse
+
+from app.console.cookies import cookie_name, seal, set_cookie
+from app.core.db.replicas import reading
+
+MOST_OF_NOTICE = 2_900  # characters; browsers drop a cookie of more than 4,096 bytes
+CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What has happened, and the form that makes the opposite change, where there is one."""
+
+    text: str
+    undo: str = ""  # the address of the page that takes the form
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of the form's inputs
+    is_bad: bool = False
+
+
+def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
+    """Let the next page say what has happened. The cookie is signed, so nobody else makes one.
+
+    Values that are too long for a cookie are left out, and with them the way to undo. A notice
+    without a text is not shown.
+    """
+    told = Notice(notice) if isinstance(notice, str) else notice
+    if not told.text:
+        return response
+    content = json.dumps([told.text[:500], told.undo, told.values])
+    if len(content) > MOST_OF_NOTICE:
+        content = json.dumps([told.text[:500], "", {}])
+    encoded = urlsafe_b64encode(content.encode()).decode()
+    value = f"{encoded}.{seal(_secret(), 'notice', encoded)}"
+    set_cookie(response, f"{cookie_name()}-notice", value, 60)
+    return response
+
+
+def take_notice() -> Notice | None:
+    """What :func:`set_notice` left for this page."""
+    encoded, _, sent = request.cookies.get(f"{cookie_name()}-notice", "").partition(".")
+    expected = seal(_secret(), "notice", encoded)
+    if not encoded or not hmac.compare_digest(expected.encode(), sent.encode()):
+        return None
+    return Notice(*json.loads(urlsafe_b64decode(encoded)))
+
+
+def forget_notice(response: Response) -> Response:
+    if g.get("notice_is_shown"):
+        set_cookie(response, f"{cookie_name()}-notice", "", 0)
+    return response
+
+
+def note_change(token: str) -> None:
+    """Remember the API's token of a change, if it has one, for this page and the next ones."""
+    if token:
+        g.last_change = token
+
+
+def last_change() -> str:
+    """The token of this browser's last change; an empty text without one."""
+    token: str = g.get("last_change") or request.cookies.get(f"{cookie_name()}-change", "")
+    return token if reading.position_of(token) is not None else ""
+
+
+def remember_change(response: Response) -> Response:
+    """Store the token of a change in this browser until every replica has the change."""
+    if "last_change" in g:
+        set_cookie(response, f"{cookie_name()}-change", g.last_change, CHANGE_SECONDS)
+    return response
+
+
+def _secret() -> str:
+    """The secret of this browser's session; an empty text without one."""
+    return g.session.secret if g.get("session") else ""
