@@ -15,6 +15,7 @@ from app.core.json_text import Json
 from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
 from app.dev.reference import commands
 from app.events.catalogue import CATALOGUE
+from app.events.ocsf import class_of
 from app.surfaces.commands.names import ABBREVIATIONS
 from app.surfaces.operations import Operation, operations_of
 
@@ -28,14 +29,14 @@ The running service documents each endpoint at `/docs`, with its parameters, bod
 ERRORS = """\
 The body of an error is `{"detail": "sentence"}`. Where the status alone is ambiguous, it also has a `code` for programs. Codes never change; sentences may. `/docs` lists the codes of each operation. A 422 has [a list of errors](../concepts/requests.md#errors) instead. OFREP's endpoints have OFREP's own errors (`errorCode` and `errorDetails`), and SCIM's endpoints have [SCIM's](../guides/scim.md#protocol)."""
 EVENT_TYPES = """\
-[Events](../concepts/events.md) describes the feed, and [Webhook endpoints](../guides/webhook-endpoints.md) the delivery to a URL. The OpenAPI document has an example of each type, under `webhooks`. In brackets is the schema of `data`. The types `plan.*` and `email.*` are only for the platform."""
+[Events](../concepts/events.md) describes the feed, and [Webhook endpoints](../guides/webhook-endpoints.md) the delivery to a URL. The OpenAPI document has an example of each type, under `webhooks`. In brackets are the schema of `data`, and the class and activity in OCSF. The types `plan.*` and `email.*` are only for the platform."""
 
 
 def render_all(app: Flask) -> dict[str, str]:
     """The text of each generated page by its file name in :data:`FOLDER`."""
     document = app.test_client().get("/openapi.json").get_json()
     event_types = [
-        f"- `{name}` (`{kind.shape.__name__.removesuffix('Schema')}`): {kind.summary}"
+        f"- `{name}` (`{kind.shape.__name__.removesuffix('Schema')}`, {_ocsf(name)}): {kind.summary}"
         for name, kind in sorted(CATALOGUE.items())
     ]
     pages = {
@@ -48,6 +49,12 @@ def render_all(app: Flask) -> dict[str, str]:
     return {
         name: "\n\n".join([f"# {title}", *parts]) + "\n" for name, (title, *parts) in pages.items()
     }
+
+
+def _ocsf(event_type: str) -> str:
+    """The class and the activity of a type in OCSF, by name and number."""
+    found, activity = class_of(event_type)
+    return f"{found.name} {found.uid}, {activity}"
 
 
 def _settings(settings: Mapping[str, Field[object]]) -> str:
