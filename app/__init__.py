@@ -34,6 +34,7 @@ DOMAINS = (
     "tenants",
     "users",
     "memberships",
+    "roles",
     "invitations",
     "subscriptions",
     "plans",

@@ -35,6 +35,9 @@ class Permission(StrEnum):
     USAGE_WRITE = "usage:write"
     EVENTS_READ = "events:read"
     EVENTS_WRITE = "events:write"
+    ROLES_READ = "roles:read"
+    ROLES_WRITE = "roles:write"
+    ACCESS_READ = "access:read"
     SUPERADMIN = "platform:superadmin"
 
 
