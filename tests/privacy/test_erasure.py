@@ -9,7 +9,13 @@ from app.domains.joining import Newcomer, admit_to
 from app.inbox.models import WebhookEvent
 from app.users.models import User
 from tests.database import platform_transaction
-from tests.factories import create_domain, create_member, create_tenant, create_user
+from tests.factories import (
+    create_domain,
+    create_member,
+    create_tenant,
+    create_user,
+    platform_token,
+)
 from tests.inbox.sending import all_rows, work_off
 from tests.privacy.life import AT, CANARY, SUBJECT, live, mail, word
 
@@ -112,6 +118,20 @@ class TestErase:
         assert (users[0].email_key, users[0].meta_data) == ("", {})
         assert (again.exit_code, again.stdout) == (1, "")
         assert "nobody" in again.stderr
+
+    def test_an_address_that_is_known_only_from_an_invitation(self, app, api, dump):
+        address = f"{CANARY}@example.com"
+        tenant = create_tenant()
+        body = {"email": address.upper(), "role": "member", "tenant_id": str(tenant.id)}
+        assert api.post("/v1/invitations", token=platform_token(), json=body).status_code == 201
+        api.sequence()
+
+        found = run(app, "export", address)
+        erased = erase(app, address)
+
+        assert (found.exit_code, address in found.output.lower()) == (0, True)
+        assert erased["invitations"] == 1
+        assert [line for line in dump().splitlines() if CANARY in line.lower()] == []
 
     def test_keeps_the_trails_structure_and_everybody_else(self, app, api, sender):
         user_id = live(app, api, sender)

@@ -94,7 +94,8 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     """The ``idp_user_id`` of the person with this id, e-mail address or ``idp_user_id``.
 
     Without ``tenant_id`` it also finds people who are known only from the identity provider's
-    events. Raises PersonNotFound, and Conflict where several people match.
+    events. An address that only invitations have is its own ``idp_user_id``. Raises PersonNotFound,
+    and Conflict where several people match.
     """
     matches = [USERS.c.email_key == email_key(named), USERS.c.idp_user_id == named]
     with suppress(NotFound):
@@ -113,6 +114,8 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
         is_named = or_(OBJECTS.c.object_id == named, _reported_email == named)
         objects = select(OBJECTS.c.object_id).where(OBJECTS.c.kind == Kind.USER.value, is_named)
         found = set(connection.scalars(objects.distinct()))
+    if not found:
+        found = _invited(connection, named, tenant_id)
     if not found:
         raise PersonNotFound(f"There is nobody called {named}.")
     if len(found) > 1:
@@ -164,7 +167,7 @@ def get_person(
     ).all()
     reported = {row.email for row in objects if row.kind == Kind.USER.value}
     requests = select(REQUESTS.c.email).where(is_request_of(subjects, only_in))
-    reported |= set(connection.scalars(requests))
+    reported |= set(connection.scalars(requests)) | _invited(connection, subject, only_in)
     addresses = {one.lower() for one in reported | values("user", users, "email") if one}
     ids = values("membership", memberships, "idp_membership_id")
     ids |= subjects | {row.object_id for row in objects}
@@ -287,6 +290,14 @@ def _values(
         found -= by_tenants - by_others
         by_tenants = set()
     return {one for one in found | by_tenants | by_others if isinstance(one, str)} - {"", ERASED}
+
+
+def _invited(connection: Connection, named: str, only_in: UUID | None) -> set[str]:
+    """This address, if an invitation has it."""
+    found = select(INVITATIONS.c.id).where(
+        INVITATIONS.c.email_key == email_key(named), _in_tenant(only_in, INVITATIONS)
+    )
+    return set() if connection.execute(found.limit(1)).first() is None else {named.lower()}
 
 
 def _of_others(
