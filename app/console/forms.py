@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
 
 from flask import redirect, request
 
@@ -136,6 +138,10 @@ class Form:
             self.expected = self._confirmation()
         return render(self.template, self.title, form=self), status
 
+    def new_row(self, answer: Answer) -> str:
+        """The page of the row that the answer has: the one below the page above."""
+        return f"{self.back}/{answer.data['id']}"
+
     def _confirmation(self) -> str:
         return self.confirmation() if callable(self.confirmation) else self.confirmation
 
@@ -211,3 +217,15 @@ class Form:
         self.is_stale = answer.status == 412
         if answer.detail:
             self.problems.append(answer.detail)
+
+
+def row_form(
+    path: str,
+    row_id: UUID | str,
+    title: str,
+    intro: str | Callable[[], str] = "",
+    fields: Sequence[Field] = (),
+    **more: Any,
+) -> Form:
+    """A form about the row with this id, one of those at ``path``."""
+    return Form(title, fields, row=f"{path}/{row_id}", intro=intro, **more)

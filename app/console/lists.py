@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache, reduce
+from typing import Any
 from urllib.parse import urlencode
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from flask import Response, request
 
 from app.console.api import MOST_OF_A_PAGE, Refused, call, get, get_all
-from app.console.blueprint import Shown, render
+from app.console.blueprint import Shown, page, render
 from app.console.fields import Choices
 from app.core.csv_text import as_csv
 from app.core.json_text import Json, dumps_text
@@ -108,6 +110,31 @@ def list_rows(
         if not cursor or len(listing.rows) >= most:
             break
     return listing
+
+
+def list_page(
+    place: str,
+    template: str,
+    title: str,
+    path: str,
+    columns: str,
+    filters: Sequence[Filter] = (),
+    *,
+    also_of_tenant: bool = False,
+    shown: Mapping[str, object] | None = None,
+    **fixed: Any,
+) -> None:
+    """Show a list at ``place``; its view is ``list_`` and the template's name.
+
+    ``shown`` are values for the template, ``fixed`` is more of the query.
+    """
+
+    def view(tenant_id: UUID | None = None) -> Shown:
+        listing = list_rows(path, filters, tenant_id=tenant_id, **fixed)
+        return show_list(template, title, listing, columns, **(shown or {}))
+
+    view.__name__ = f"list_{template}"
+    page(place, also_of_tenant=also_of_tenant)(view)
 
 
 def show_list(template: str, title: str, listing: Listing, columns: str, **values: object) -> Shown:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.console import api
 from app.console.api import Answer
+from app.console.blueprint import Shown
 from app.console.fields import Field, Sent
 from app.console.forms import Form
 from app.core.json_text import Json
@@ -60,10 +61,15 @@ def metadata_form(
     )
 
 
-def metadata_patches(values: Mapping[str, Json]) -> Json:
-    """The body with the merge patch (RFC 7396) of what a form sends: null removes a value."""
-    patches = {name: None if value in ("", []) else value for name, value in values.items()}
-    return {"patches": patches}
+def send_metadata(form: Form, path: str) -> Shown:
+    """Send what was changed as a merge patch (RFC 7396): null removes a value."""
+
+    def body(values: Mapping[str, Json]) -> Json:
+        patches = {name: None if value in ("", []) else value for name, value in values.items()}
+        return {"patches": patches}
+
+    done = "The metadata was changed."
+    return form.send("PATCH", path, body=body, done=done, changed_only=True)
 
 
 def metadata_facts(

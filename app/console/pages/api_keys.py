@@ -9,10 +9,10 @@ from flask import url_for
 from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.console import api, words
 from app.console.access import current_session
-from app.console.blueprint import Shown, form_page, page
+from app.console.blueprint import Shown, form_page
 from app.console.fields import Choices, Field, moment_field
-from app.console.forms import Form
-from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.forms import Form, row_form
+from app.console.lists import DATES, Filter, list_page
 from app.console.pages.common import secret_page
 
 PATH = "/v1/api-keys"
@@ -25,11 +25,8 @@ NAME = Field("name", "Name", help="What uses the key.", is_required=True)
 READING = "all:read"  # stands for each permission to read
 EXPIRY = moment_field("expires_at", "Expires at", "it does not expire")
 
-
-@page("/api-keys", also_of_tenant=True)
-def list_api_keys(tenant_id: UUID | None = None) -> Shown:
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
-    return show_list("api_keys", "API keys", listing, COLUMNS)
+LIST = ("/api-keys", "api_keys", "API keys", PATH, COLUMNS, FILTERS)
+list_page(*LIST, also_of_tenant=True, include="tenant")
 
 
 @form_page("/api-keys/new", also_of_tenant=True)
@@ -60,13 +57,9 @@ def _chosen(names: list[str], offered: Choices) -> list[str]:
 
 @form_page("/api-keys/<uuid:key_id>/revoke", also_of_tenant=True)
 def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    path = f"{PATH}/{key_id}"
-    key = api.get_once(path).data
-    form = Form(
-        f"Revoke the key {key['name']}",
-        row=path,
-        intro="The next request with this key is refused. This cannot be undone.",
-        confirmation=key["prefix"],
-        back=url_for("console.list_api_keys", tenant_id=tenant_id),
-    )
+    key = api.get_once(f"{PATH}/{key_id}").data
+    intro = "The next request with this key is refused. This cannot be undone."
+    title = f"Revoke the key {key['name']}"
+    form = row_form(PATH, key_id, title, intro, confirmation=key["prefix"])
+    form.back = url_for("console.list_api_keys", tenant_id=tenant_id)
     return form.send("DELETE", done="The key was revoked.")

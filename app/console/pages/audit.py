@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from uuid import UUID
 
-from app.console.blueprint import Shown, page
-from app.console.lists import Filter, documented_choices, list_rows, show_list
+from app.console.lists import Filter, documented_choices, list_page
 
 PATH = "/v1/audit-events"
 FILTERS = (
@@ -20,8 +18,4 @@ FILTERS = (
 INCLUDED = "tenant,actor_name,target_name"
 COLUMNS = "created_at tenant.name actor actor_name action target_id before after request_id"
 
-
-@page("/audit", also_of_tenant=True)
-def list_audit(tenant_id: UUID | None = None) -> Shown:
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include=INCLUDED)
-    return show_list("audit", "Audit", listing, COLUMNS)
+list_page("/audit", "audit", "Audit", PATH, COLUMNS, FILTERS, also_of_tenant=True, include=INCLUDED)

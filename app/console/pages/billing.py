@@ -12,14 +12,12 @@ from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field
 from app.console.forms import Form
-from app.console.lists import Filter, list_rows, plans, show_list
+from app.console.lists import Filter, list_page, plans
 from app.console.pages.common import PROVIDERS, TENANT
 from app.core.json_text import Json
 
 PATH = "/v1/billing"
 PRICES, CUSTOMERS = f"{PATH}/prices", f"{PATH}/customers"
-
-
 NAMES = list(PROVIDERS.items())
 PROVIDER = Field("provider", "Provider", "select", choices=NAMES, is_required=True)
 LIMIT = "Such as seats: the limit then equals the quantity of the item. Empty: none."
@@ -50,22 +48,15 @@ DONE = "The price was saved. A job changes its subscriptions."
 @page("/billing")
 def show_billing() -> Shown:
     """Show the providers, the events that wait for a tenant, and what prices give."""
-    return render(
-        "billing",
-        "Billing",
-        providers=api.get(f"{PATH}/providers").data,
-        waiting=api.get(f"{CUSTOMERS}/waiting").data,
-        prices=api.get_all(PRICES),
-    )
+    providers, waiting = api.get(f"{PATH}/providers").data, api.get(f"{CUSTOMERS}/waiting").data
+    prices = api.get_all(PRICES)
+    return render("billing", "Billing", providers=providers, waiting=waiting, prices=prices)
 
 
 @form_page("/billing/<provider>/compare")
 def compare_billing(provider: str) -> Shown:
-    form = Form(
-        "Compare now",
-        intro="All subscriptions are compared with the provider's, and what differs is repaired.",
-        back=_home(),
-    )
+    intro = "All subscriptions are compared with the provider's, and what differs is repaired."
+    form = Form("Compare now", intro=intro, back=_home())
     path = f"{PATH}/providers/{quote(provider, safe='')}/reconcile"
     return form.send("POST", path, done="The comparison has begun.")
 
@@ -91,37 +82,30 @@ def edit_price(price_id: UUID) -> Shown:
 
 @form_page("/billing/prices/<uuid:price_id>/delete")
 def delete_price(price_id: UUID) -> Shown:
-    form = Form(
-        "Delete the price",
-        intro="Its subscriptions get the plan that they have without it: that of another price, or"
-        " the one that is named as the price.",
-        values=_price(price_id),
-        is_dangerous=True,
-        back=_home(),
-        undone_by=(*NAMED, *GIVEN),
+    intro = (
+        "Its subscriptions get the plan that they have without it: that of another price, or the"
+        " one that is named as the price."
     )
+    form = Form("Delete the price", values=_price(price_id), intro=intro, is_dangerous=True)
+    form.back, form.undone_by = _home(), (*NAMED, *GIVEN)
     path, done = f"{PRICES}/{price_id}", "The price was deleted."
     return form.send("DELETE", path, done=done, undo="prices/new")
 
 
-@page("/billing/customers")
-def list_billing_customers() -> Shown:
-    listing = list_rows(CUSTOMERS, FILTERS, include="tenant")
-    columns = "provider customer_id tenant.name is_manual created_at"
-    return show_list("billing_customers", "Customers at providers", listing, columns)
+COLUMNS = "provider customer_id tenant.name is_manual created_at"
+LIST = ("billing_customers", "Customers at providers", CUSTOMERS, COLUMNS, FILTERS)
+list_page("/billing/customers", *LIST, include="tenant")
 
 
 @form_page("/billing/customers/new")
 def create_billing_customer() -> Shown:
-    values = {one.name: request.args.get(one.name) for one in CUSTOMER}
-    form = Form(
-        "Choose the tenant of a customer",
-        CUSTOMER,
-        values=values,
-        intro="Its waiting events are applied at once. It counts where the provider's metadata names"
-        " no tenant; known subscriptions stay with theirs.",
-        back=_home() if request.args else "",
+    intro = (
+        "Its waiting events are applied at once. It counts where the provider's metadata names no"
+        " tenant; known subscriptions stay with theirs."
     )
+    form = Form("Choose the tenant of a customer", CUSTOMER, intro=intro)
+    form.values = {one.name: request.args.get(one.name) for one in CUSTOMER}
+    form.back = _home() if request.args else form.back
     typed = (request.form.get(one.name, "").strip() for one in CUSTOMER[:2])
     path = "/".join((CUSTOMERS, *(quote(text, safe="") for text in typed)))
     body = lambda given: {"tenant_id": given["tenant_id"]}  # noqa: E731
@@ -130,12 +114,9 @@ def create_billing_customer() -> Shown:
 
 @form_page("/billing/customers/<provider>/<customer_id>/delete")
 def delete_billing_customer(provider: str, customer_id: str) -> Shown:
-    form = Form(
-        f"Forget the tenant of {customer_id}",
-        intro="New subscriptions of this customer wait for a tenant. Known ones stay.",
-        is_dangerous=True,
-        back=url_for("console.list_billing_customers"),
-    )
+    intro = "New subscriptions of this customer wait for a tenant. Known ones stay."
+    form = Form(f"Forget the tenant of {customer_id}", intro=intro, is_dangerous=True)
+    form.back = url_for("console.list_billing_customers")
     path = "/".join((CUSTOMERS, quote(provider, safe=""), quote(customer_id, safe="")))
     return form.send("DELETE", path, done="The customer has no tenant any more.")
 

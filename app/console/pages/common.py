@@ -66,9 +66,9 @@ def choose(title: str, field: Field, page_of: Callable[[Json], str], *, back: st
     return form.page(422 if form.errors else 200)
 
 
-def slug_of(tenant_id: UUID) -> str:
-    """What confirms a dangerous change of the tenant."""
-    slug: str = api.get_tenant(tenant_id).data["slug"]
+def tenant_slug() -> str:
+    """What confirms a dangerous change of the page's tenant."""
+    slug: str = api.get_tenant((request.view_args or {})["tenant_id"]).data["slug"]
     return slug
 
 

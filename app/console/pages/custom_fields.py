@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from operator import itemgetter
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from werkzeug.exceptions import BadRequest
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, Lines, choices
-from app.console.forms import Form
+from app.console.forms import Form, row_form
 from app.console.lists import Filter, filter_values, list_rows, show_list
 from app.console.next_page import Notice, set_notice
 from app.console.pages.common import recent_history
@@ -27,110 +28,83 @@ FILTERS = (
     Filter("is_active", "State", [("true", "active"), ("false", "archived")]),
 )
 COLUMNS = "id label entity_type field_key field_type is_required is_searchable is_active"
-PATH = "/v1/custom-fields"
+PATH, PLACE = "/v1/custom-fields", "/tenants/<uuid:tenant_id>/custom-fields"
+FIELD = f"{PLACE}/<uuid:field_id>"
 MOST = 500  # fields that are sorted here
-
-
+OPTIONS = "One on each line, for select and multi select."
 CHANGEABLE = (
     Field("label", "Label", is_required=True),
-    Lines(
-        "options",
-        "Options",
-        "textarea",
-        help="One on each line, for select and multi select.",
-        is_nullable=True,
-    ),
+    Lines("options", "Options", "textarea", help=OPTIONS, is_nullable=True),
     Field("is_required", "A value is required", "boolean"),
     Field("is_searchable", "Users and tenants can be found by it", "boolean"),
 )
-LABEL = itemgetter("label")
+APPLIES_TO = "user, tenant, or a type of your own."
+KEY = "The key in meta_data: small letters, digits and _. It cannot be changed."
 DEFINITION = (
-    Field(
-        "entity_type", "Applies to", help="user, tenant, or a type of your own.", is_required=True
-    ),
-    Field(
-        "field_key",
-        "Key",
-        help="The key in meta_data: small letters, digits and _. It cannot be changed.",
-        is_required=True,
-    ),
+    Field("entity_type", "Applies to", help=APPLIES_TO, is_required=True),
+    Field("field_key", "Key", help=KEY, is_required=True),
     Field("field_type", "Type", "select", choices=TYPES, is_required=True),
     *CHANGEABLE,
 )
 
+_form = partial(row_form, PATH, name=itemgetter("label"))
 
-@page("/tenants/<uuid:tenant_id>/custom-fields")
+
+@page(PLACE)
 def list_fields(tenant_id: UUID) -> Shown:
     listing = list_rows(PATH, FILTERS, most=MOST, tenant_id=tenant_id, include="index")
     listing.rows.sort(key=lambda row: (row["entity_type"], *_place(row)))
     return show_list("custom_fields", "Custom fields", listing, COLUMNS)
 
 
-@form_page("/tenants/<uuid:tenant_id>/custom-fields/new")
+@form_page(f"{PLACE}/new")
 def create_field(tenant_id: UUID) -> Shown:
     form = Form("New custom field", DEFINITION, values={"entity_type": "user"}, submit="Create")
     query = {"tenant_id": tenant_id}
     return form.send("POST", PATH, query=query, done="The custom field was created.")
 
 
-@page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>")
+@page(FIELD)
 def show_field(tenant_id: UUID, field_id: UUID) -> Shown:
     path = f"{PATH}/{field_id}"
     field = api.get(path).data
-    return render(
-        "custom_field",
-        field["label"],
-        field=field,
-        index=api.get(f"{path}/index").data,
-        history=recent_history(path),
-    )
+    index, history = api.get(f"{path}/index").data, recent_history(path)
+    return render("custom_field", field["label"], field=field, index=index, history=history)
 
 
-@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/edit")
+@form_page(f"{FIELD}/edit")
 def edit_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    form = Form("Edit the custom field {}", CHANGEABLE, row=f"{PATH}/{field_id}", name=LABEL)
+    form = _form(field_id, "Edit the custom field {}", fields=CHANGEABLE)
     return form.send("PATCH", done="The custom field was changed.", changed_only=True)
 
 
-@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/archive")
+@form_page(f"{FIELD}/archive")
 def archive_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    form = Form(
-        "Archive the custom field {}",
-        row=f"{PATH}/{field_id}",
-        name=LABEL,
-        intro="Its values are not checked or searched any more. They remain stored.",
-        is_dangerous=True,
-    )
+    intro = "Its values are not checked or searched any more. They remain stored."
+    form = _form(field_id, "Archive the custom field {}", intro, is_dangerous=True)
     return form.send("POST", "/archive", done="The custom field is archived.", undo="restore")
 
 
-@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/restore")
+@form_page(f"{FIELD}/restore")
 def restore_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    form = Form(
-        "Restore the custom field {}",
-        row=f"{PATH}/{field_id}",
-        name=LABEL,
-        intro="New values are checked again. Where the field is searchable, its index is built.",
-    )
+    intro = "New values are checked again. Where the field is searchable, its index is built."
+    form = _form(field_id, "Restore the custom field {}", intro)
     done = "The custom field is active again."
     return form.send("POST", "/restore", body={"confirm": True}, done=done, undo="archive")
 
 
-@form_page("/tenants/<uuid:tenant_id>/custom-fields/<uuid:field_id>/delete")
+@form_page(f"{FIELD}/delete")
 def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
-    path = f"{PATH}/{field_id}"
-    form = Form(
-        "Delete the custom field {}",
-        row=path,
-        name=LABEL,
-        intro="Its definition and its index are deleted. The values remain in meta_data, without"
-        " a label. This cannot be undone.",
-        confirmation=api.get_once(path).data["field_key"],
+    intro = (
+        "Its definition and its index are deleted. The values remain in meta_data, without a label."
+        " This cannot be undone."
     )
+    key = api.get_once(f"{PATH}/{field_id}").data["field_key"]
+    form = _form(field_id, "Delete the custom field {}", intro, confirmation=key)
     return form.send("DELETE", done="The custom field was deleted.", to=_list(tenant_id))
 
 
-@page("/tenants/<uuid:tenant_id>/custom-fields/order", methods=("POST",))
+@page(f"{PLACE}/order", methods=("POST",))
 def order_fields(tenant_id: UUID) -> Shown:
     """Move a field to the place before another one of its entity type, or to the end.
 

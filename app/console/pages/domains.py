@@ -11,18 +11,19 @@ from flask import request, url_for
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
-from app.console.forms import Form
-from app.console.lists import Filter, list_rows, show_list
+from app.console.forms import Form, row_form
+from app.console.lists import Filter, list_page
 from app.console.next_page import Notice
-from app.console.pages.common import SOON, recent_history, secret_page, slug_of
-from app.console.pages.joining import REQUESTS, offered_roles, row_form
+from app.console.pages.common import SOON, recent_history, secret_page, tenant_slug
+from app.console.pages.joining import REQUESTS, listed_form, offered_roles
 from app.core.clock import rfc3339, utcnow
 from app.core.json_text import Json
 
 DOMAINS, LINKS, SSO = "/v1/domains", "/v1/setup-links", "/v1/sso-connections"
 PLACE = "/tenants/<uuid:tenant_id>/domains"
 NEAR = timedelta(days=30)  # the end of a certificate
-STATES = choices("pending", "verified", "failed", "lapsed")
+COLUMNS = "id tenant.name name state error join join_role enforce_sso checked_at created_at"
+STATES = Filter("state", "State", choices("pending", "verified", "failed", "lapsed"))
 RULES = {
     "off": "do not join by this domain",
     "suggest": "wait until an owner or admin accepts them",
@@ -49,13 +50,8 @@ LINK = (
     Field("expires_in_hours", "Hours until it ends", "integer", "1 to 168.", is_required=True),
 )
 
-
-@page("/domains", also_of_tenant=True)
-def list_domains(tenant_id: UUID | None = None) -> Shown:
-    columns = "id tenant.name name state error join join_role enforce_sso checked_at created_at"
-    filters = (Filter("state", "State", STATES),)
-    listing = list_rows(DOMAINS, filters, tenant_id=tenant_id, include="tenant")
-    return show_list("domains", "Domains", listing, columns, rules=RULES)
+LIST = ("/domains", "domains", "Domains", DOMAINS, COLUMNS, (STATES,))
+list_page(*LIST, also_of_tenant=True, shown={"rules": RULES}, include="tenant")
 
 
 def wants_attention(tenant_id: UUID) -> dict[str, Json]:
@@ -71,15 +67,9 @@ def wants_attention(tenant_id: UUID) -> dict[str, Json]:
 
 @form_page(f"{PLACE}/new")
 def create_domain(tenant_id: UUID) -> Shown:
-    values = {"join": "off", "join_role": "member"}
-    form = Form("Add a domain", (NAME, *FIELDS), values=values)
-    return form.send(
-        "POST",
-        DOMAINS,
-        query={"tenant_id": tenant_id},
-        done="Set the record below, then check it.",
-        to=lambda answer: f"{form.back}/{answer.data['id']}",
-    )
+    form = Form("Add a domain", (NAME, *FIELDS), values={"join": "off", "join_role": "member"})
+    query, done = {"tenant_id": tenant_id}, "Set the record below, then check it."
+    return form.send("POST", DOMAINS, query=query, done=done, to=form.new_row)
 
 
 @page(f"{PLACE}/<uuid:domain_id>")
@@ -135,27 +125,21 @@ def _next_sweep(answer: api.Answer) -> str:
 
 @form_page(f"{PLACE}/<uuid:domain_id>/delete")
 def delete_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
-    confirmation = partial(slug_of, tenant_id)
-    form = Form("Delete the domain", row=f"{DOMAINS}/{domain_id}", confirmation=confirmation)
-    form.intro = "Nobody joins by it any more, and another tenant can verify it. Members stay."
+    intro = "Nobody joins by it any more, and another tenant can verify it. Members stay."
+    form = row_form(DOMAINS, domain_id, "Delete the domain", intro, confirmation=tenant_slug)
     to = url_for("console.list_domains", tenant_id=tenant_id)
     return form.send("DELETE", done="The domain was deleted.", to=to)
 
 
-@page("/domains/sso", also_of_tenant=True)
-def list_sso_connections(tenant_id: UUID | None = None) -> Shown:
-    columns = "id tenant.name name provider type state domains certificate_ends_at created_at"
-    filters = (Filter("state", "State", choices("active", "inactive", "draft")), ENDS)
-    listing = list_rows(SSO, filters, tenant_id=tenant_id, include="tenant")
-    return show_list("sso_connections", "Single sign-on", listing, columns)
+SSO_COLUMNS = "id tenant.name name provider type state domains certificate_ends_at created_at"
+SSO_FILTERS = (Filter("state", "State", choices("active", "inactive", "draft")), ENDS)
+SSO_LIST = ("/domains/sso", "sso_connections", "Single sign-on", SSO, SSO_COLUMNS, SSO_FILTERS)
+list_page(*SSO_LIST, also_of_tenant=True, include="tenant")
 
-
-@page(f"{PLACE}/setup-links")
-def list_setup_links(tenant_id: UUID) -> Shown:
-    columns = "id contact scopes state expires_at opened_at created_at"
-    states = choices("unopened", "opened", "revoked", "expired")
-    listing = list_rows(LINKS, (Filter("state", "State", states),), tenant_id=tenant_id)
-    return show_list("setup_links", "Setup links", listing, columns, scopes=SCOPES)
+LINK_COLUMNS = "id contact scopes state expires_at opened_at created_at"
+LINK_STATES = Filter("state", "State", choices("unopened", "opened", "revoked", "expired"))
+LINK_LIST = ("setup_links", "Setup links", LINKS, LINK_COLUMNS, (LINK_STATES,))
+list_page(f"{PLACE}/setup-links", *LINK_LIST, shown={"scopes": SCOPES})
 
 
 @form_page(f"{PLACE}/setup-links/new")
@@ -174,5 +158,5 @@ def create_setup_link(tenant_id: UUID) -> Shown:
 @form_page(f"{PLACE}/setup-links/<uuid:link_id>/revoke")
 def revoke_setup_link(tenant_id: UUID, link_id: UUID) -> Shown:
     intro = "The link and the session of its browser end at once. What was set up stays."
-    form = row_form("Revoke the setup link", f"{LINKS}/{link_id}", intro, name="contact")
+    form = listed_form("Revoke the setup link", f"{LINKS}/{link_id}", intro, name="contact")
     return form.send("DELETE", done="The setup link was revoked.")

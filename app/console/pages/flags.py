@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
@@ -16,9 +17,9 @@ from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import meter
 from app.console.fields import Field, Sent, inputs_of, moment_field
-from app.console.forms import Form
+from app.console.forms import Form, row_form
 from app.console.pages.common import choose, recent_history
-from app.console.pages.limits import USAGE, limit_values
+from app.console.pages.limits import FLAG, USAGE, limit_values
 from app.core.json_text import Json
 
 FLAGS = "/v1/billing/flags"
@@ -57,41 +58,30 @@ class FlagValue(Field):
         return str(value).lower() if is_chosen else super().shown(value)
 
 
-KINDS = {
-    "boolean": "select",
-    "string": "text",
-    "number": "number",
-    "limit": "integer",
-    "json": "json",
-}
+# The input of each type; that of json has its name.
+KINDS = {"boolean": "select", "string": "text", "number": "number", "limit": "integer"}
 
 
 def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") -> FlagValue:
     """The input for a value of a flag of this type."""
-    return FlagValue(
-        name,
-        label,
-        KINDS[flag_type],
-        help="-1 means unlimited." if flag_type == "limit" else "",
-        choices=[("true", "on"), ("false", "off")] if flag_type == "boolean" else (),
-        is_required=flag_type != "string",
-    )
+    help = "-1 means unlimited." if flag_type == "limit" else ""
+    offered = [("true", "on"), ("false", "off")] if flag_type == "boolean" else ()
+    kind, is_required = KINDS.get(flag_type, flag_type), flag_type != "string"
+    return FlagValue(name, label, kind, help, offered, is_required=is_required)
 
 
 @page("/tenants/<uuid:tenant_id>/flags")
 def list_flags(tenant_id: UUID) -> Shown:
     usage = api.find(USAGE, tenant_id=tenant_id)
     current = {each["feature"]: each for each in usage.data if each["is_current"]} if usage else {}
-    flags = api.get(FLAGS, tenant_id=tenant_id).data
     given = api.get_all(OVERRIDES, tenant_id=tenant_id, include="reason")
-    reasons = {each["id"]: each["reason"] for each in given}
     return render(
         "flags",
         "Flags and limits",
-        flags=flags,
+        flags=api.get(FLAGS, tenant_id=tenant_id).data,
         usage=current,
         meter=meter,
-        reasons=reasons,
+        reasons={each["id"]: each["reason"] for each in given},
         descriptions=_descriptions(tenant_id),
     )
 
@@ -103,12 +93,11 @@ def grant_flag(tenant_id: UUID) -> Shown:
     offered = [(one["key"], f"{one['key']}: {words.brief(one['value'])}") for one in flags]
     field = Field("key", "Flag or limit", "select", choices=offered, is_required=True)
     back = url_for("console.list_flags", tenant_id=tenant_id)
-    return choose(
-        "Grant a flag", field, lambda key: f"{back}/{quote(key, safe='')}/override", back=back
-    )
+    page_of = lambda key: f"{back}/{quote(key, safe='')}/override"  # noqa: E731
+    return choose("Grant a flag", field, page_of, back=back)
 
 
-@page("/tenants/<uuid:tenant_id>/flags/<key>")
+@page(FLAG)
 def show_flag(tenant_id: UUID, key: str) -> Shown:
     """Show a flag: what decides its value, its override, and what is used of a limit."""
     flag = _flag(tenant_id, key)
@@ -128,18 +117,13 @@ def show_flag(tenant_id: UUID, key: str) -> Shown:
     )
 
 
-@form_page("/tenants/<uuid:tenant_id>/flags/<key>/override")
+@form_page(f"{FLAG}/override")
 def change_override(tenant_id: UUID, key: str) -> Shown:
     flag = _flag(tenant_id, key)
     fields = _fields(flag)
     if flag["override_id"] is None:
-        form = Form(
-            f"Grant an override of {key}",
-            fields,
-            values={"flag_value": flag["value"]},
-            intro="It replaces the plan's value for this tenant.",
-            submit="Grant",
-        )
+        form = Form(f"Grant an override of {key}", fields, values={"flag_value": flag["value"]})
+        form.intro, form.submit = "It replaces the plan's value for this tenant.", "Grant"
         return form.send(
             "POST",
             OVERRIDES,
@@ -148,30 +132,28 @@ def change_override(tenant_id: UUID, key: str) -> Shown:
             done="The override is in force.",
             undo="end" if current_session().is_platform else "",
         )
-    path = f"{OVERRIDES}/{flag['override_id']}"
-    form = Form(f"Change the override of {key}", fields, row=path)
-    if request.method != "POST":
-        form.values = api.get(path, include=FURTHER_KEYS).data
+    form = _override_form(flag, f"Change the override of {key}", fields=fields)
     return form.send("PATCH", done="The override was changed.", undo="override")
 
 
-@form_page("/tenants/<uuid:tenant_id>/flags/<key>/end")
+@form_page(f"{FLAG}/end")
 def end_override(tenant_id: UUID, key: str) -> Shown:
     """End an override; the plan's value applies again."""
     flag = _flag(tenant_id, key)
     if flag["override_id"] is None:
         raise NotFound
-    path = f"{OVERRIDES}/{flag['override_id']}"
-    form = Form(
-        f"End the override of {key}",
-        row=path,
-        intro=f"The plan's value applies again: {words.brief(flag['preset_value'])}.",
-        is_dangerous=True,
-        undone_by=_fields(flag),
-    )
-    if request.method != "POST":
-        form.values = api.get(path, include=FURTHER_KEYS).data
+    intro = f"The plan's value applies again: {words.brief(flag['preset_value'])}."
+    form = _override_form(flag, f"End the override of {key}", intro, undone_by=_fields(flag))
+    form.is_dangerous = True
     return form.send("DELETE", done="The override has ended.", undo="override")
+
+
+def _override_form(flag: Json, title: str, intro: str = "", **more: Any) -> Form:
+    """A form about the override of a flag, with the values that only ``include`` gives."""
+    form = row_form(OVERRIDES, flag["override_id"], title, intro, **more)
+    if request.method != "POST":
+        form.values = api.get(form.row, include=FURTHER_KEYS).data
+    return form
 
 
 def _fields(flag: Json) -> tuple[Field, ...]:

@@ -12,10 +12,10 @@ from app.auth.permissions import Role
 from app.config import current_config
 from app.console import api
 from app.console.access import current_session
-from app.console.blueprint import Shown, form_page, page
+from app.console.blueprint import Shown, form_page
 from app.console.fields import Choices, Field, choices
 from app.console.forms import Form
-from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.lists import DATES, Filter, list_page
 from app.console.next_page import Notice, set_notice
 from app.console.pages.common import secret_page
 
@@ -37,13 +37,9 @@ def offered_roles() -> Choices:
 EMAIL = Field("email", "E-mail", "email", is_required=True)
 ROLE = Field("role", "Role", "select", choices=offered_roles, is_required=True)
 
-
-@page(f"{MEMBERS}/invitations")
-def list_invitations(tenant_id: UUID) -> Shown:
-    filters = (Filter("email", "E-mail"), INVITED, *DATES)
-    columns = "id email role state source expires_at accepted_at created_at"
-    listing = list_rows(INVITATIONS, filters, tenant_id=tenant_id)
-    return show_list("invitations", "Invitations", listing, columns)
+COLUMNS = "id email role state source expires_at accepted_at created_at"
+INVITED_BY = (Filter("email", "E-mail"), INVITED, *DATES)
+list_page(f"{MEMBERS}/invitations", "invitations", "Invitations", INVITATIONS, COLUMNS, INVITED_BY)
 
 
 @form_page(f"{MEMBERS}/invitations/new")
@@ -57,39 +53,37 @@ def create_invitation(tenant_id: UUID) -> Shown:
 @form_page(f"{MEMBERS}/invitations/<uuid:invitation_id>/resend")
 def resend_invitation(tenant_id: UUID, invitation_id: UUID) -> Shown:
     intro = "The old link ends at once. The new one is valid for 7 days."
-    form = row_form("Resend the invitation of {}", f"{INVITATIONS}/{invitation_id}", intro)
+    form = listed_form("Resend the invitation of {}", f"{INVITATIONS}/{invitation_id}", intro)
     return form.send("POST", "/resend", show=partial(_link, form.back))
 
 
 @form_page(f"{MEMBERS}/invitations/<uuid:invitation_id>/revoke")
 def revoke_invitation(tenant_id: UUID, invitation_id: UUID) -> Shown:
     intro = "Its link ends at once, and its seat is free."
-    form = row_form("Revoke the invitation of {}", f"{INVITATIONS}/{invitation_id}", intro)
+    form = listed_form("Revoke the invitation of {}", f"{INVITATIONS}/{invitation_id}", intro)
     return form.send("DELETE", done="The invitation was revoked.")
 
 
-@page("/members/join-requests", also_of_tenant=True)
-def list_join_requests(tenant_id: UUID | None = None) -> Shown:
-    columns = "id tenant.name email first_name last_name domain state created_at"
-    listing = list_rows(REQUESTS, (REQUESTED, *DATES), tenant_id=tenant_id, include="tenant")
-    return show_list("join_requests", "Join requests", listing, columns)
+ASKED = "id tenant.name email first_name last_name domain state created_at"
+LIST = ("join_requests", "Join requests", REQUESTS, ASKED, (REQUESTED, *DATES))
+list_page("/members/join-requests", *LIST, also_of_tenant=True, include="tenant")
 
 
 @form_page(f"{MEMBERS}/join-requests/<uuid:request_id>/accept")
 def accept_join_request(tenant_id: UUID, request_id: UUID) -> Shown:
     intro = "The person becomes a member, with the role that the domain gives."
-    form = row_form("Accept {}", f"{REQUESTS}/{request_id}", intro)
+    form = listed_form("Accept {}", f"{REQUESTS}/{request_id}", intro)
     return form.send("POST", "/accept", done="The person is a member.")
 
 
 @form_page(f"{MEMBERS}/join-requests/<uuid:request_id>/decline")
 def decline_join_request(tenant_id: UUID, request_id: UUID) -> Shown:
     intro = "The person does not become a member, and is not suggested again."
-    form = row_form("Decline {}", f"{REQUESTS}/{request_id}", intro)
+    form = listed_form("Decline {}", f"{REQUESTS}/{request_id}", intro)
     return form.send("POST", "/decline", done="The request was declined.")
 
 
-def row_form(title: str, row: str, intro: str, *, name: str = "email") -> Form:
+def listed_form(title: str, row: str, intro: str, *, name: str = "email") -> Form:
     """A form without fields for a row of a list, to which it leads back."""
     back = request.path.rsplit("/", 2)[0]
     return Form(title, row=row, name=itemgetter(name), intro=intro, back=back)

@@ -10,7 +10,7 @@ from app.console import api
 from app.console.blueprint import Shown, form_page, page
 from app.console.charts import bars, day_bars, meter
 from app.console.fields import Field, choices, moment_field
-from app.console.forms import Form
+from app.console.forms import Form, row_form
 from app.console.lists import list_rows, show_list
 from app.core.json_text import Json
 
@@ -20,19 +20,16 @@ CREDITS = "/v1/credits"
 GRANTS = f"{CREDITS}/grants"
 SEATS = "seats"  # a limit of which nothing is consumed
 PERIODS = 12
+FLAG = "/tenants/<uuid:tenant_id>/flags/<key>"
 MOST_HOLDS = 20
 SOURCES = choices("purchase", "promotion", "refund")
+PRIORITY = "The lowest is used first, then what ends first. Empty: 100."
 GRANT = (
     Field("amount", "Credits", "integer", is_required=True),
     Field("source", "Source", "select", choices=SOURCES, is_required=True),
     moment_field("starts_at", "Starts at", "now"),
     moment_field("expires_at", "Expires at", "never"),
-    Field(
-        "priority",
-        "Priority",
-        "integer",
-        help="The lowest is used first, then what ends first. Empty: 100.",
-    ),
+    Field("priority", "Priority", "integer", help=PRIORITY),
     Field("reference", "Reference", help="Such as the number of an invoice."),
 )
 REVOKE = (
@@ -57,26 +54,22 @@ def limit_values(tenant_id: UUID, key: str) -> dict[str, Json]:
     return values
 
 
-@form_page("/tenants/<uuid:tenant_id>/flags/<key>/holds/<uuid:hold_id>/release")
+@form_page(f"{FLAG}/holds/<uuid:hold_id>/release")
 def release_hold(tenant_id: UUID, key: str, hold_id: UUID) -> Shown:
-    form = Form(
-        "Release the hold",
-        row=f"{HOLDS}/{hold_id}",
-        intro="What it holds is free at once, and can no longer be settled.",
-        is_dangerous=True,
-        back=_page(tenant_id, key),
-    )
+    intro = "What it holds is free at once, and can no longer be settled."
+    back = _page(tenant_id, key)
+    form = row_form(HOLDS, hold_id, "Release the hold", intro, is_dangerous=True, back=back)
     return form.send("DELETE", done="The hold was released.")
 
 
-@page("/tenants/<uuid:tenant_id>/flags/<key>/credits")
+@page(f"{FLAG}/credits")
 def list_credit_entries(tenant_id: UUID, key: str) -> Shown:
     """The ledger of a balance."""
     listing = list_rows(f"{CREDITS}/entries", tenant_id=tenant_id, feature=key, order=None)
     return show_list("credit_entries", f"Ledger of {key}", listing, ENTRIES)
 
 
-@form_page("/tenants/<uuid:tenant_id>/flags/<key>/credits/grant")
+@form_page(f"{FLAG}/credits/grant")
 def grant_credits(tenant_id: UUID, key: str) -> Shown:
     form = Form(f"Grant {key}", GRANT, submit="Grant", back=_page(tenant_id, key))
 
@@ -87,17 +80,12 @@ def grant_credits(tenant_id: UUID, key: str) -> Shown:
     return form.send("POST", GRANTS, body=body, done="The credits were granted.")
 
 
-@form_page("/tenants/<uuid:tenant_id>/flags/<key>/credits/<uuid:lot_id>/revoke")
+@form_page(f"{FLAG}/credits/<uuid:lot_id>/revoke")
 def revoke_credits(tenant_id: UUID, key: str, lot_id: UUID) -> Shown:
     lot = api.get_once(f"{GRANTS}/{lot_id}").data
-    form = Form(
-        f"Revoke {key}",
-        REVOKE,
-        intro=f"{lot['remaining']:,} of {lot['granted']:,} are left. What was used stays used.",
-        submit="Revoke",
-        is_dangerous=True,
-        back=_page(tenant_id, key),
-    )
+    intro = f"{lot['remaining']:,} of {lot['granted']:,} are left. What was used stays used."
+    form = Form(f"Revoke {key}", REVOKE, intro=intro, submit="Revoke", is_dangerous=True)
+    form.back = _page(tenant_id, key)
     return form.send("POST", f"{GRANTS}/{lot_id}/revoke", done=_revoked)
 
 

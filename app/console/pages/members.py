@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from flask import request
@@ -10,8 +11,8 @@ from app.auth.permissions import TENANT, Permission, Role
 from app.console import api, words
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
-from app.console.forms import Form
-from app.console.lists import DATES, NAME, Filter, list_rows, show_list
+from app.console.forms import Form, row_form
+from app.console.lists import DATES, NAME, Filter, list_page
 from app.console.pages.common import RowName, recent_history
 from app.core.json_text import Json
 
@@ -24,34 +25,29 @@ FILTERS = (
     *DATES,
 )
 COLUMNS = "id user.first_name user.last_name user.email role is_active user.is_active created_at"
-PATH = "/v1/memberships/tenant"
+PATH, PLACE = "/v1/memberships/tenant", "/tenants/<uuid:tenant_id>/members"
+MEMBER = f"{PLACE}/<uuid:membership_id>"
 
 
-@page("/tenants/<uuid:tenant_id>/members")
-def list_members(tenant_id: UUID) -> Shown:
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="user")
-    return show_list("members", "Members", listing, COLUMNS)
+def _name(member: Json) -> str:
+    return words.person(api.get_once(f"/v1/users/{member['user_id']}").data)
 
 
-@form_page("/tenants/<uuid:tenant_id>/members/new")
+_form = partial(row_form, PATH, name=_name)
+
+list_page(PLACE, "members", "Members", PATH, COLUMNS, FILTERS, include="user")
+
+
+@form_page(f"{PLACE}/new")
 def create_member(tenant_id: UUID) -> Shown:
     """Add a member; ``person`` in the URL is a name, an address or an id to begin with."""
-    form = Form(
-        "Add a member",
-        (PERSON, ROLE),
-        values={"user_id": request.args.get("person"), "role": Role.MEMBER},
-        submit="Add the member",
-    )
-    return form.send(
-        "POST",
-        PATH,
-        query={"tenant_id": tenant_id},
-        done="The user is a member.",
-        to=lambda answer: f"{form.back}/{answer.data['id']}",
-    )
+    values = {"user_id": request.args.get("person"), "role": Role.MEMBER}
+    form = Form("Add a member", (PERSON, ROLE), values=values, submit="Add the member")
+    query, done = {"tenant_id": tenant_id}, "The user is a member."
+    return form.send("POST", PATH, query=query, done=done, to=form.new_row)
 
 
-@page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>")
+@page(MEMBER)
 def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Show a membership, its history, and with ``permission`` why the person has it or not."""
     path = f"{PATH}/{membership_id}"
@@ -59,12 +55,8 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     permission = request.args.get("permission", "")
     explanation = None
     if permission:
-        explanation = api.get(
-            "/v1/access/explain",
-            permission=permission,
-            user_id=member["user_id"],
-            tenant_id=tenant_id,
-        ).data
+        asked = {"permission": permission, "user_id": member["user_id"], "tenant_id": tenant_id}
+        explanation = api.get("/v1/access/explain", **asked).data
     return render(
         "member",
         words.person(member["user"]),
@@ -76,45 +68,25 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     )
 
 
-@form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/role")
+@form_page(f"{MEMBER}/role")
 def change_member_role(tenant_id: UUID, membership_id: UUID) -> Shown:
-    form = Form(
-        "Change the role of {}",
-        (ROLE,),
-        row=f"{PATH}/{membership_id}",
-        name=_name,
-        submit="Change the role",
-    )
+    title = "Change the role of {}"
+    form = _form(membership_id, title, fields=(ROLE,), submit="Change the role")
     return form.send("PATCH", "/role", in_query=True, done="The role was changed.", undo="role")
 
 
-@form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/end")
+@form_page(f"{MEMBER}/end")
 def end_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    form = Form(
-        "End the membership of {}",
-        row=f"{PATH}/{membership_id}",
-        name=_name,
-        intro="The person cannot use this tenant until the membership is activated again.",
-        submit="End the membership",
-        is_dangerous=True,
-    )
-    query = {"is_active": False}
-    return form.send(
-        "PATCH", "/active", query=query, done="The membership has ended.", undo="activate"
-    )
+    intro = "The person cannot use this tenant until the membership is activated again."
+    title, submit = "End the membership of {}", "End the membership"
+    form = _form(membership_id, title, intro, submit=submit, is_dangerous=True)
+    query, done = {"is_active": False}, "The membership has ended."
+    return form.send("PATCH", "/active", query=query, done=done, undo="activate")
 
 
-@form_page("/tenants/<uuid:tenant_id>/members/<uuid:membership_id>/activate")
+@form_page(f"{MEMBER}/activate")
 def activate_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    form = Form(
-        "Activate the membership of {}",
-        row=f"{PATH}/{membership_id}",
-        name=_name,
-        intro="The person can use this tenant again, with the role that the membership has.",
-    )
-    query = {"is_active": True}
-    return form.send("PATCH", "/active", query=query, done="The membership is active.", undo="end")
-
-
-def _name(member: Json) -> str:
-    return words.person(api.get_once(f"/v1/users/{member['user_id']}").data)
+    intro = "The person can use this tenant again, with the role that the membership has."
+    form = _form(membership_id, "Activate the membership of {}", intro)
+    query, done = {"is_active": True}, "The membership is active."
+    return form.send("PATCH", "/active", query=query, done=done, undo="end")

@@ -12,8 +12,8 @@ from werkzeug.exceptions import NotFound
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, Inputs, Sent, choices
-from app.console.forms import Form
-from app.console.lists import list_rows, show_list
+from app.console.forms import Form, row_form
+from app.console.lists import list_page
 from app.console.pages.common import recent_history
 from app.console.pages.flags import value_field
 from app.console.rules import Rules, sentence
@@ -43,14 +43,9 @@ KEY = Field("flag_key", "Key", help="Letters, digits and . _ -", is_required=Tru
 DESCRIPTION = Field("description", "Description", "textarea")
 LOCKED = Field("is_locked", "Only the platform may override it", "boolean")
 WARN_DAYS = "Up to 90 days before the limit would end at the pace of the last 7. Empty: never."
+PERIODS = choices("none", "day", "month", "billing_cycle")
 METERING = (
-    Field(
-        "period",
-        "Counted per",
-        "select",
-        choices=choices("none", "day", "month", "billing_cycle"),
-        is_required=True,
-    ),
+    Field("period", "Counted per", "select", choices=PERIODS, is_required=True),
     Field("policy", "Beyond the limit", "select", choices=POLICIES, is_required=True),
     Percentages("warn_at", "Warn at", help="Percentages, such as 80, 100."),
     Field("warn_days", "Warn days ahead", "integer", help=WARN_DAYS),
@@ -60,25 +55,19 @@ RULES = (
     " takes precedence. The context's and fields' values: true, false and numbers are such,"
     ' and "5" is a text.'
 )
-PATH = "/v1/billing/plans"
+PATH, PLAN = "/v1/billing/plans", "/plans/<uuid:plan_id>"
 TEMPLATE = "plan_form"
 
-
-@page("/plans")
-def list_plans() -> Shown:
-    columns = "id name display_name updated_at"
-    return show_list("plans", "Plans", list_rows(PATH), columns)
+list_page("/plans", "plans", "Plans", PATH, "id name display_name updated_at")
 
 
 @form_page("/plans/new")
 def create_plan() -> Shown:
     form = Form("New plan", (NAME, DISPLAY_NAME), submit="Create")
-    return form.send(
-        "POST", PATH, done="The plan was created.", to=lambda answer: _page(answer.data["id"])
-    )
+    return form.send("POST", PATH, done="The plan was created.", to=form.new_row)
 
 
-@page("/plans/<uuid:plan_id>")
+@page(PLAN)
 def show_plan(plan_id: UUID) -> Shown:
     path = f"{PATH}/{plan_id}"
     plan = api.get(path).data
@@ -86,31 +75,25 @@ def show_plan(plan_id: UUID) -> Shown:
     return render("plan", plan["name"], plan=plan, types=TYPES, history=history, sentence=sentence)
 
 
-@form_page("/plans/<uuid:plan_id>/edit")
+@form_page(f"{PLAN}/edit")
 def edit_plan(plan_id: UUID) -> Shown:
-    path = f"{PATH}/{plan_id}"
-    form = Form(
-        f"Rename the plan {api.get_once(path).data['name']}",
-        (NAME, DISPLAY_NAME),
-        row=path,
-        intro="The change applies to all tenants of the plan at once.",
-    )
+    title = f"Rename the plan {api.get_once(f'{PATH}/{plan_id}').data['name']}"
+    intro = "The change applies to all tenants of the plan at once."
+    form = row_form(PATH, plan_id, title, intro, (NAME, DISPLAY_NAME))
     return form.send("PATCH", done="The plan was renamed.", changed_only=True)
 
 
-@form_page("/plans/<uuid:plan_id>/delete")
+@form_page(f"{PLAN}/delete")
 def delete_plan(plan_id: UUID) -> Shown:
-    path = f"{PATH}/{plan_id}"
-    form = Form(
-        "Delete the plan",
-        row=path,
-        intro="A plan can be deleted if no tenant, override or subscription that has not ended uses it.",
-        confirmation=api.get_once(path).data["name"],
+    intro = (
+        "A plan can be deleted if no tenant, override or subscription that has not ended uses it."
     )
+    name = api.get_once(f"{PATH}/{plan_id}").data["name"]
+    form = row_form(PATH, plan_id, "Delete the plan", intro, confirmation=name)
     return form.send("DELETE", done="The plan was deleted.", to=url_for("console.list_plans"))
 
 
-@form_page("/plans/<uuid:plan_id>/flags/new")
+@form_page(f"{PLAN}/flags/new")
 def create_plan_flag(plan_id: UUID) -> Shown:
     """Add a flag or a limit of the type in the query."""
     flag_type = request.args.get("type", "boolean")
@@ -119,35 +102,27 @@ def create_plan_flag(plan_id: UUID) -> Shown:
     metering = {"period": "month", "policy": "hard", "warn_at": [80, 100]}
     new = {"flag_type": flag_type, "is_locked": True, "default_value": None, "metering": metering}
     title = f"New {'limit' if flag_type == 'limit' else f'flag of the type {flag_type}'}"
-    return _send_flag(
-        api.get_once(f"{PATH}/{plan_id}"), title, new, done="The plan has the new flag."
-    )
+    found = api.get_once(f"{PATH}/{plan_id}")
+    return _send_flag(found, title, new, done="The plan has the new flag.")
 
 
-@form_page("/plans/<uuid:plan_id>/flags/<key>/edit")
+@form_page(f"{PLAN}/flags/<key>/edit")
 def edit_plan_flag(plan_id: UUID, key: str) -> Shown:
     found = api.get_once(f"{PATH}/{plan_id}")
     return _send_flag(found, f"Edit {key}", _flag(found, key), done="The plan was changed.")
 
 
-@form_page("/plans/<uuid:plan_id>/flags/<key>/remove")
+@form_page(f"{PLAN}/flags/<key>/remove")
 def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
-    path = f"{PATH}/{plan_id}"
-    found = api.get_once(path)
+    found = api.get_once(f"{PATH}/{plan_id}")
     removed = _flag(found, key)
     body = {"flags": [flag for flag in found.data["flags"] if flag is not removed]}
-    form = Form(
-        f"Remove {key}",
-        row=path,
-        intro=f"No tenant of the plan {found.data['name']} has the flag any more.",
-        confirmation=key,
-        back=_page(plan_id),
-        template=TEMPLATE,
-        values=_values(removed),
-        undone_by=(KEY, *_fields(removed)),
-    )
+    intro = f"No tenant of the plan {found.data['name']} has the flag any more."
+    form = row_form(PATH, plan_id, f"Remove {key}", intro, values=_values(removed))
+    form.confirmation, form.is_dangerous, form.template = key, True, TEMPLATE
+    form.back, form.undone_by = _page(plan_id), (KEY, *_fields(removed))
     if request.method != "POST":
-        preview = api.call("POST", f"{path}/preview", body=body, if_match=found.etag)
+        preview = api.call("POST", f"{form.row}/preview", body=body, if_match=found.etag)
         form.preview = api.succeeded(preview).data
     undo = f"flags/new?type={removed['flag_type']}"
     done, query = "The flag was removed.", {"force": True}
@@ -170,14 +145,8 @@ class FlagForm(Form):
 def _fields(flag: Json) -> tuple[Field, ...]:
     is_limit = flag["flag_type"] == "limit"
     value = value_field(flag["flag_type"], "default_value", "Value")
-    rules = Rules(
-        "rules",
-        "Rules",
-        "rules",
-        help=RULES,
-        value=value_field(flag["flag_type"], "rules_value"),
-        has_rollouts=not is_limit,
-    )
+    ruled = value_field(flag["flag_type"], "rules_value")
+    rules = Rules("rules", "Rules", "rules", RULES, value=ruled, has_rollouts=not is_limit)
     return value, *(METERING if is_limit else ()), DESCRIPTION, LOCKED, rules
 
 

@@ -11,13 +11,15 @@ from app.auth.permissions import Role
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, Inputs, Sent, choices
-from app.console.forms import Form
-from app.console.lists import list_rows, show_list
-from app.console.pages.common import recent_history, secret_page, slug_of
+from app.console.forms import Form, row_form
+from app.console.lists import list_page
+from app.console.pages.common import recent_history, secret_page, tenant_slug
 from app.core.http.routing import own_address
 from app.core.json_text import Json
 
-PATH = "/v1/scim-connections"
+PATH, PLACE = "/v1/scim-connections", "/tenants/<uuid:tenant_id>/scim"
+CONNECTION = f"{PLACE}/<uuid:connection_id>"
+COLUMNS = "id name provider status user_count group_count last_request_at created_at"
 PROVIDERS = {
     "okta": "Okta",
     "entra": "Entra ID",
@@ -53,83 +55,57 @@ class GroupRoles(Field):
         }
 
 
+GROUPS = (
+    "A group of the directory, and its role. Of several groups the highest role counts. A row"
+    " without a group is left out; saving adds empty rows."
+)
+LEAVES = "When a person leaves the directory"
+ENDS = [("membership", "end the membership"), ("user", "also deactivate the user")]
 FIELDS = (
     Field("name", "Name", is_required=True),
     Field("provider", "Directory", "select", choices=list(PROVIDERS.items()), is_required=True),
     Field("default_role", "Role of new people", "select", choices=choices(*Role), is_required=True),
-    GroupRoles(
-        "group_roles",
-        "Roles of groups",
-        "pairs",
-        help="A group of the directory, and its role. Of several groups the highest role counts. A"
-        " row without a group is left out; saving adds empty rows.",
-        choices=choices(*Role),
-    ),
-    Field(
-        "deactivate",
-        "When a person leaves the directory",
-        "select",
-        choices=[("membership", "end the membership"), ("user", "also deactivate the user")],
-        is_required=True,
-    ),
+    GroupRoles("group_roles", "Roles of groups", "pairs", help=GROUPS, choices=choices(*Role)),
+    Field("deactivate", LEAVES, "select", choices=ENDS, is_required=True),
 )
 STATUS = Field("status", "State", "select", choices=choices("active", "disabled"), is_required=True)
 
-
-@page("/tenants/<uuid:tenant_id>/scim")
-def list_connections(tenant_id: UUID) -> Shown:
-    columns = "id name provider status user_count group_count last_request_at created_at"
-    return show_list("connections", "SCIM", list_rows(PATH, tenant_id=tenant_id), columns)
+list_page(PLACE, "connections", "SCIM", PATH, COLUMNS)
 
 
-@form_page("/tenants/<uuid:tenant_id>/scim/new")
+@form_page(f"{PLACE}/new")
 def create_connection(tenant_id: UUID) -> Shown:
-    form = Form(
-        "New SCIM connection",
-        FIELDS,
-        values={"default_role": "member", "deactivate": "membership", "group_roles": {}},
-        submit="Create",
-    )
+    values = {"default_role": "member", "deactivate": "membership", "group_roles": {}}
+    form = Form("New SCIM connection", FIELDS, values=values, submit="Create")
     return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_token, tenant_id))
 
 
-@page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>")
+@page(CONNECTION)
 def show_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     path = f"{PATH}/{connection_id}"
     connection = api.get(path).data
-    return render(
-        "connection",
-        connection["name"],
-        connection=connection,
-        **_setup(connection),
-        history=recent_history(path),
-    )
+    values = {"connection": connection, **_setup(connection), "history": recent_history(path)}
+    return render("connection", connection["name"], **values)
 
 
-@form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/edit")
+@form_page(f"{CONNECTION}/edit")
 def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     form = Form("Edit the connection", (*FIELDS, STATUS), row=f"{PATH}/{connection_id}")
     return form.send("PATCH", done="The connection was changed.", changed_only=True)
 
 
-@form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/rotate")
+@form_page(f"{CONNECTION}/rotate")
 def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    form = Form(
-        "Replace the token",
-        row=f"{PATH}/{connection_id}",
-        intro="The old token stays valid for 24 hours.",
-    )
+    intro = "The old token stays valid for 24 hours."
+    form = row_form(PATH, connection_id, "Replace the token", intro)
     return form.send("POST", "/rotate", body={}, show=partial(_token, tenant_id))
 
 
-@form_page("/tenants/<uuid:tenant_id>/scim/<uuid:connection_id>/delete")
+@form_page(f"{CONNECTION}/delete")
 def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    form = Form(
-        "Delete the connection",
-        row=f"{PATH}/{connection_id}",
-        intro="The directory can change nothing any more. The people stay as they are.",
-        confirmation=partial(slug_of, tenant_id),
-    )
+    intro = "The directory can change nothing any more. The people stay as they are."
+    title = "Delete the connection"
+    form = row_form(PATH, connection_id, title, intro, confirmation=tenant_slug)
     return form.send("DELETE", done="The connection was deleted.", to=_list(tenant_id))
 
 

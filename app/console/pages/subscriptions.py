@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import partial
 from uuid import UUID
 
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
-from app.console.forms import Form
-from app.console.lists import DATES, Filter, list_rows, show_list
-from app.console.pages.common import PROVIDERS, RECENT, recent_history, slug_of
+from app.console.forms import row_form
+from app.console.lists import DATES, Filter, list_page
+from app.console.pages.common import PROVIDERS, RECENT, recent_history, tenant_slug
 from app.core.json_text import Json
 
 CLASSES = [("live", "active"), *choices("past_due", "paused", "pending", "ended", "unknown")]
@@ -32,26 +31,20 @@ CANCELLATION = (
 )
 INCLUDED = "tenant,cancellation,status_class,source_timestamp,billing,is_managed,items"
 PATH = "/v1/billing/subscriptions"
+SUBSCRIPTION = "/tenants/<uuid:tenant_id>/subscriptions/<uuid:subscription_id>"
+
+LIST = ("/subscriptions", "subscriptions", "Subscriptions", PATH, COLUMNS, FILTERS)
+list_page(*LIST, also_of_tenant=True, include="tenant,status_class,billing")
 
 
-@page("/subscriptions", also_of_tenant=True)
-def list_subscriptions(tenant_id: UUID | None = None) -> Shown:
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant,status_class,billing")
-    return show_list("subscriptions", "Subscriptions", listing, COLUMNS)
-
-
-@page("/tenants/<uuid:tenant_id>/subscriptions/<uuid:subscription_id>")
+@page(SUBSCRIPTION)
 def show_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
     path = f"{PATH}/{subscription_id}"
-    subscription = api.get(path, include=INCLUDED).data
-    title = subscription["bp_subscription_id"]
-    return render(
-        "subscription",
-        title,
-        subscription=subscription,
-        provider=PROVIDERS.get(subscription["billing"]["bp_provider"], "The provider"),
-        history=_timeline(subscription, recent_history(path)),
-    )
+    one = api.get(path, include=INCLUDED).data
+    provider = PROVIDERS.get(one["billing"]["bp_provider"], "The provider")
+    values = {"subscription": one, "provider": provider}
+    history = _timeline(one, recent_history(path))
+    return render("subscription", one["bp_subscription_id"], **values, history=history)
 
 
 def _timeline(subscription: Json, history: Json) -> Json:
@@ -65,26 +58,15 @@ def _timeline(subscription: Json, history: Json) -> Json:
     return sorted(rows, key=lambda row: datetime.fromisoformat(row["created_at"]), reverse=True)
 
 
-@form_page("/tenants/<uuid:tenant_id>/subscriptions/<uuid:subscription_id>/cancel")
+@form_page(f"{SUBSCRIPTION}/cancel")
 def cancel_subscription(tenant_id: UUID, subscription_id: UUID) -> Shown:
-    row = f"{PATH}/{subscription_id}"
-    form = Form(
-        "Record a cancellation",
-        CANCELLATION,
-        row=row,
-        values={"at_period_end": True},
-        intro=lambda: (
-            "The cancellation is recorded here. The billing provider is not called."
-            + _is_undone(row)
-        ),
-        submit="Record the cancellation",
-        confirmation=partial(slug_of, tenant_id),
-    )
+    def intro() -> str:
+        is_managed = api.get(form.row, include="is_managed").data["is_managed"]
+        undone = " Its next event, or the next comparison, can undo this." if is_managed else ""
+        return f"The cancellation is recorded here. The billing provider is not called.{undone}"
+
+    title = "Record a cancellation"
+    form = row_form(PATH, subscription_id, title, intro, CANCELLATION, confirmation=tenant_slug)
+    form.values, form.submit = {"at_period_end": True}, "Record the cancellation"
     query = {"force": True} if current_session().is_platform else None
     return form.send("POST", "/cancel", query=query, done="The cancellation was recorded.")
-
-
-def _is_undone(path: str) -> str:
-    """A sentence about a subscription that its provider's events keep current."""
-    is_managed = api.get(path, include="is_managed").data["is_managed"]
-    return " Its next event, or the next comparison, can undo this." if is_managed else ""

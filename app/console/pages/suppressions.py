@@ -7,10 +7,10 @@ from urllib.parse import quote
 from flask import request
 from werkzeug.exceptions import NotFound
 
-from app.console.blueprint import Shown, form_page, page
+from app.console.blueprint import Shown, form_page
 from app.console.fields import choices
 from app.console.forms import Form
-from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.lists import DATES, Filter, list_page
 
 FILTERS = (
     Filter("address", "Address"),
@@ -20,10 +20,7 @@ FILTERS = (
 COLUMNS = "address cause scope source suppressed_at"
 PATH = "/v1/app-communications/suppressions"
 
-
-@page("/suppressions")
-def list_suppressions() -> Shown:
-    return show_list("suppressions", "Suppressions", list_rows(PATH, FILTERS), COLUMNS)
+list_page("/suppressions", "suppressions", "Suppressions", PATH, COLUMNS, FILTERS)
 
 
 @form_page("/suppressions/remove")
@@ -31,10 +28,7 @@ def remove_suppression() -> Shown:
     address = request.args.get("address", "")
     if not address:
         raise NotFound
-    form = Form(
-        "Remove the suppression",
-        intro=f"E-mail can be sent to {address} again.",
-        confirmation=address,
-    )
+    intro = f"E-mail can be sent to {address} again."
+    form = Form("Remove the suppression", intro=intro, confirmation=address)
     path = f"{PATH}/{quote(address, safe='')}"
     return form.send("DELETE", path, done="The suppression was removed.")

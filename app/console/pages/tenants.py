@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
+from typing import Any
 from uuid import UUID
 
 from flask import request, url_for
@@ -15,12 +16,12 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import NEARLY, meter, share
-from app.console.fields import Field, Inputs, choices, moment_field
-from app.console.forms import CONFIRMATION, Form
-from app.console.lists import DATES, NAME, Filter, list_rows, plans, show_list
-from app.console.metadata import metadata_facts, metadata_form, metadata_patches
+from app.console.fields import Field, Inputs, moment_field
+from app.console.forms import CONFIRMATION, Form, row_form
+from app.console.lists import DATES, NAME, Filter, list_page, plans
+from app.console.metadata import metadata_facts, metadata_form, send_metadata
 from app.console.navigation import PLATFORM_ACTIONS
-from app.console.pages.common import TENANT, choose, name_of, recent_changes, slug_of
+from app.console.pages.common import TENANT, choose, name_of, recent_changes, tenant_slug
 from app.console.pages.domains import wants_attention
 from app.core.clock import utcnow
 from app.core.json_text import Json
@@ -51,45 +52,27 @@ CONTACT = (
 NAMES = (Field("name", "Name", is_required=True), Field("slug", "Slug", is_required=True))
 ORGANIZATION = Field("idp_org_id", "Organization id of the identity provider", is_required=True)
 UNTIL = moment_field("until", "Until", "until it is withdrawn")
-SUSPENSION_REASON = Field(
-    "reason",
-    "Reason",
-    help="The tenant's owners and admins can read it in the audit trail.",
-    is_required=True,
-)
+READ_BY = "The tenant's owners and admins can read it in the audit trail."
+SUSPENSION_REASON = Field("reason", "Reason", help=READ_BY, is_required=True)
 REASON = Field("reason", "Reason", help="Such as pilot, comped or internal.", is_required=True)
-NAME_OF = itemgetter("name")
 EXTENSIONS = (7, 14, 30)  # days
 SOON = timedelta(days=7)
-PLAN_NAME = Field(
-    "plan_name",
-    "Plan",
-    "select",
-    choices=lambda: choices(
-        *(each["name"] for each in api.get("/v1/billing/plans", limit=100).data)
-    ),
-    is_required=True,
-)
+PLAN_NAME = Field("plan_name", "Plan", "select", choices=plans, is_required=True)
 ASSIGNMENT = (PLAN_NAME, UNTIL, REASON)
 NEW_SLUG = Field("slug", "Slug", help="Made from the name if it is empty.")
+NOTES = Field("text", "Notes", "textarea", help="No one of the tenant can read them.")
+OF_TENANT = "/tenants/<uuid:tenant_id>"
 
+_form = partial(row_form, PATH, name=itemgetter("name"))
 
-@page("/tenants")
-def list_tenants() -> Shown:
-    listing = list_rows(PATH, FILTERS, include="assigned_until")
-    return show_list("tenants", "Tenants", listing, COLUMNS)
+list_page("/tenants", "tenants", "Tenants", PATH, COLUMNS, FILTERS, include="assigned_until")
 
 
 @form_page("/tenants/new")
 def create_tenant() -> Shown:
     form = Form("New tenant", (NAMES[0], ORGANIZATION, NEW_SLUG, *CONTACT), submit="Create")
-    return form.send(
-        "POST",
-        PATH,
-        body=lambda values: {name: value for name, value in values.items() if value != ""},
-        done="The tenant was created.",
-        to=lambda answer: f"{form.back}/{answer.data['id']}",
-    )
+    body = lambda values: {name: one for name, one in values.items() if one != ""}  # noqa: E731
+    return form.send("POST", PATH, body=body, done="The tenant was created.", to=form.new_row)
 
 
 @page("/tenants/choose/<purpose>")
@@ -100,15 +83,11 @@ def choose_tenant_for(purpose: str) -> Shown:
     if title is None:
         raise NotFound
     page_of = partial(url_for, f"console.{purpose}")
-    return choose(
-        title, TENANT, lambda one: page_of(tenant_id=one), back=url_for("console.list_tenants")
-    )
+    back = url_for("console.list_tenants")
+    return choose(title, TENANT, lambda one: page_of(tenant_id=one), back=back)
 
 
-NOTES = Field("text", "Notes", "textarea", help="No one of the tenant can read them.")
-
-
-@page("/tenants/<uuid:tenant_id>")
+@page(OF_TENANT)
 def show_tenant(tenant_id: UUID) -> Shown:
     """Show a tenant: its plan and why, what wants attention, its data and its last changes."""
     path = f"{PATH}/{tenant_id}"
@@ -157,42 +136,45 @@ def _is_failing(endpoint: Json) -> bool:
     return bool(endpoint["failing_since"] or endpoint["disabled_reason"] in ("gone", "failing"))
 
 
-@form_page("/tenants/<uuid:tenant_id>/edit")
+@form_page(f"{OF_TENANT}/edit")
 def edit_tenant(tenant_id: UUID) -> Shown:
     form = Form("Edit the tenant", (*NAMES, *CONTACT), row=f"{PATH}/{tenant_id}")
     return form.send("PATCH", done="The tenant was changed.", changed_only=True)
 
 
-@form_page("/tenants/<uuid:tenant_id>/notes")
+@form_page(f"{OF_TENANT}/notes")
 def edit_tenant_notes(tenant_id: UUID) -> Shown:
     form = Form("Edit the notes", (NOTES,), row=f"{PATH}/{tenant_id}/notes")
     return form.send("PUT", done="The notes were changed.", undo="notes")
 
 
-@form_page("/tenants/<uuid:tenant_id>/metadata")
+@form_page(f"{OF_TENANT}/metadata")
 def edit_tenant_metadata(tenant_id: UUID) -> Shown:
     path = f"{PATH}/{tenant_id}/meta_data"
     form = metadata_form(tenant_id, "tenant", api.get(path), lambda _: name_of(tenant_id))
-    return form.send(
-        "PATCH", path, body=metadata_patches, done="The metadata was changed.", changed_only=True
-    )
+    return send_metadata(form, path)
 
 
-@form_page("/tenants/<uuid:tenant_id>/plan")
+@form_page(f"{OF_TENANT}/plan")
 def assign_plan(tenant_id: UUID) -> Shown:
-    form = Form(
+    form = _plan_form(
+        tenant_id,
         "Assign a plan",
-        ASSIGNMENT,
-        row=f"{PATH}/{tenant_id}",
-        intro=lambda: (
-            "It takes precedence over every subscription until it ends or is withdrawn."
-            + _carried_over(tenant_id)
-        ),
+        "It takes precedence over every subscription until it ends or is withdrawn.",
+        fields=ASSIGNMENT,
         submit="Assign the plan",
     )
-    if request.method != "POST":
-        form.values = _assigned_plan(tenant_id)
     return form.send("PUT", "/plan", done=_assigned, undo=_assign_or_withdraw)
+
+
+def _plan_form(tenant_id: UUID, title: str, intro: str, **more: Any) -> Form:
+    """A form about the assigned plan, which says which overrides carry over to another one."""
+
+    def told() -> str:
+        return intro + _carried_over(tenant_id)
+
+    values = _assigned_plan(tenant_id) if request.method != "POST" else {}
+    return row_form(PATH, tenant_id, title, told, values=values, **more)
 
 
 def _assigned_plan(tenant_id: UUID) -> Json:
@@ -213,73 +195,50 @@ def _assigned(answer: api.Answer) -> str:
     return f"The plan is {answer.data['plan_name']}{end}."
 
 
-@form_page("/tenants/<uuid:tenant_id>/plan/withdraw")
+@form_page(f"{OF_TENANT}/plan/withdraw")
 def withdraw_plan(tenant_id: UUID) -> Shown:
-    form = Form(
+    form = _plan_form(
+        tenant_id,
         "Withdraw the assigned plan",
-        row=f"{PATH}/{tenant_id}",
-        intro=lambda: (
-            "The tenant's subscription, or the default plan, decides again."
-            + _carried_over(tenant_id)
-        ),
-        confirmation=partial(slug_of, tenant_id),
+        "The tenant's subscription, or the default plan, decides again.",
+        confirmation=tenant_slug,
         back=url_for("console.show_tenant", tenant_id=tenant_id),
         undone_by=ASSIGNMENT,
     )
-    if request.method != "POST":
-        form.values = _assigned_plan(tenant_id)
     return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.", undo="plan")
 
 
-@form_page("/tenants/<uuid:tenant_id>/suspend")
+@form_page(f"{OF_TENANT}/suspend")
 def suspend_tenant(tenant_id: UUID) -> Shown:
-    form = Form(
-        "Suspend {}",
-        (SUSPENSION_REASON,),
-        row=f"{PATH}/{tenant_id}",
-        name=NAME_OF,
-        intro="All requests with the tenant's credentials are refused until it is activated.",
-        submit="Suspend",
-        confirmation=partial(slug_of, tenant_id),
-    )
+    intro = "All requests with the tenant's credentials are refused until it is activated."
+    form = _form(tenant_id, "Suspend {}", intro, (SUSPENSION_REASON,), confirmation=tenant_slug)
+    form.submit = "Suspend"
     return form.send("POST", "/suspend", done="The tenant is suspended.", undo="activate")
 
 
-@form_page("/tenants/<uuid:tenant_id>/activate")
+@form_page(f"{OF_TENANT}/activate")
 def activate_tenant(tenant_id: UUID) -> Shown:
-    form = Form(
-        "Activate {}",
-        row=f"{PATH}/{tenant_id}",
-        name=NAME_OF,
-        intro="The tenant's credentials are accepted again.",
-        before={"reason": ["The activation was undone."]},
-    )
+    form = _form(tenant_id, "Activate {}", "The tenant's credentials are accepted again.")
+    form.before = {"reason": ["The activation was undone."]}
     done, query = "The tenant is active.", {"is_active": True}
     return form.send("PATCH", "/active", query=query, done=done, undo="suspend")
 
 
-@form_page("/tenants/<uuid:tenant_id>/delete")
+@form_page(f"{OF_TENANT}/delete")
 def delete_tenant(tenant_id: UUID) -> Shown:
-    form = Form(
-        "Delete {}",
-        row=f"{PATH}/{tenant_id}",
-        name=NAME_OF,
-        intro="All of its data is deleted when the time of grace is over. Until then the deletion"
-        " can be withdrawn.",
-        confirmation=partial(slug_of, tenant_id),
+    intro = (
+        "All of its data is deleted when the time of grace is over. Until then the deletion can be"
+        " withdrawn."
     )
+    form = _form(tenant_id, "Delete {}", intro, confirmation=tenant_slug)
     body = {"slug": request.form.get(CONFIRMATION, "").strip()}
     return form.send("DELETE", body=body, done="The tenant will be deleted.", undo="restore")
 
 
-@form_page("/tenants/<uuid:tenant_id>/restore")
+@form_page(f"{OF_TENANT}/restore")
 def restore_tenant(tenant_id: UUID) -> Shown:
-    form = Form(
-        "Keep {}",
-        row=f"{PATH}/{tenant_id}",
-        name=NAME_OF,
-        intro="The request to delete the tenant is withdrawn. It stays suspended.",
-    )
+    intro = "The request to delete the tenant is withdrawn. It stays suspended."
+    form = _form(tenant_id, "Keep {}", intro)
     return form.send("POST", "/restore", done="The tenant will not be deleted.")
 
 

@@ -13,15 +13,15 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field
-from app.console.forms import Form
-from app.console.lists import DATES, NAME, STATE, Filter, list_rows, show_list
-from app.console.metadata import metadata_facts, metadata_form, metadata_patches
+from app.console.forms import Form, row_form
+from app.console.lists import DATES, NAME, STATE, Filter, list_page
+from app.console.metadata import metadata_facts, metadata_form, send_metadata
 from app.console.pages.common import recent_history
 from app.core.json_text import Json
 
 FILTERS = (NAME, STATE, Filter("email", "E-mail address", is_rare=True), *DATES)
 COLUMNS = "id first_name last_name email tenant.name is_active created_at"
-PATH = "/v1/users"
+PATH, USER = "/v1/users", "/tenants/<uuid:tenant_id>/users/<uuid:user_id>"
 PROFILE = (
     Field("first_name", "First name"),
     Field("last_name", "Last name"),
@@ -29,26 +29,19 @@ PROFILE = (
 )
 SUBJECT = Field("idp_user_id", "User id of the identity provider", is_required=True)
 
+_form = partial(row_form, PATH, name=words.person)
 
-@page("/users", also_of_tenant=True)
-def list_users(tenant_id: UUID | None = None) -> Shown:
-    listing = list_rows(PATH, FILTERS, tenant_id=tenant_id, include="tenant")
-    return show_list("users", "Users", listing, COLUMNS)
+list_page("/users", "users", "Users", PATH, COLUMNS, FILTERS, also_of_tenant=True, include="tenant")
 
 
 @form_page("/tenants/<uuid:tenant_id>/users/new")
 def create_user(tenant_id: UUID) -> Shown:
     form = Form("New user", (SUBJECT, *PROFILE), submit="Create")
-    return form.send(
-        "POST",
-        PATH,
-        query={"tenant_id": tenant_id},
-        done="The user was created.",
-        to=lambda answer: f"{form.back}/{answer.data['id']}",
-    )
+    query, done = {"tenant_id": tenant_id}, "The user was created."
+    return form.send("POST", PATH, query=query, done=done, to=form.new_row)
 
 
-@page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>")
+@page(USER)
 def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     user = api.get(path).data
@@ -64,81 +57,55 @@ def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
     )
 
 
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/edit")
+@form_page(f"{USER}/edit")
 def edit_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form("Edit the profile of {}", PROFILE, row=f"{PATH}/{user_id}", name=words.person)
+    form = _form(user_id, "Edit the profile of {}", fields=PROFILE)
     return form.send("PATCH", done="The profile was changed.", changed_only=True)
 
 
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/metadata")
+@form_page(f"{USER}/metadata")
 def edit_user_metadata(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     found = api.get_once(path)
     form = metadata_form(tenant_id, "user", found, lambda _: words.person(found.data))
-    return form.send(
-        "PATCH",
-        f"{path}/meta_data",
-        body=metadata_patches,
-        done="The metadata was changed.",
-        changed_only=True,
-    )
+    return send_metadata(form, f"{path}/meta_data")
 
 
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/deactivate")
+@form_page(f"{USER}/deactivate")
 def deactivate_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form(
-        "Deactivate {}",
-        row=f"{PATH}/{user_id}",
-        name=words.person,
-        intro="All requests of this person are refused in this tenant, and the sessions end.",
-        is_dangerous=True,
-    )
+    intro = "All requests of this person are refused in this tenant, and the sessions end."
+    form = _form(user_id, "Deactivate {}", intro, is_dangerous=True)
     done = "The user is deactivated."
     return form.send("PATCH", body={"is_active": False}, done=done, undo="activate")
 
 
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/activate")
+@form_page(f"{USER}/activate")
 def activate_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form(
-        "Activate {}",
-        row=f"{PATH}/{user_id}",
-        name=words.person,
-        intro="The person can use this tenant again, where the membership is active.",
-    )
-    done = "The user is active."
+    intro = "The person can use this tenant again, where the membership is active."
+    form, done = _form(user_id, "Activate {}", intro), "The user is active."
     return form.send("PATCH", body={"is_active": True}, done=done, undo="deactivate")
 
 
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/export")
+@form_page(f"{USER}/export")
 def export_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    form = Form(
-        "Export {}",
-        row=f"{PATH}/{user_id}",
-        name=words.person,
-        intro="A file with what this tenant has about the person, table by table. The audit trail"
-        " records the export.",
-        submit="Download",
+    intro = (
+        "A file with what this tenant has about the person, table by table. The audit trail"
+        " records the export."
     )
+    form = _form(user_id, "Export {}", intro, submit="Download")
     return form.send("POST", "/export", show=partial(_download, user_id))
 
 
-@form_page("/tenants/<uuid:tenant_id>/users/<uuid:user_id>/erase")
+@form_page(f"{USER}/erase")
 def erase_user(tenant_id: UUID, user_id: UUID) -> Shown:
-    path = f"{PATH}/{user_id}"
-
     def who() -> str:
-        return api.get_once(path).data["email"] or str(user_id)
+        return api.get_once(f"{PATH}/{user_id}").data["email"] or str(user_id)
 
-    form = Form(
-        "Erase {}",
-        row=path,
-        name=words.person,
-        intro=lambda: (
-            f"The personal data of {who()} in this tenant is deleted or redacted."
-            " This cannot be undone."
-        ),
-        confirmation=who,
-    )
+    def intro() -> str:
+        data = f"The personal data of {who()} in this tenant is deleted or redacted."
+        return f"{data} This cannot be undone."
+
+    form = _form(user_id, "Erase {}", intro, confirmation=who)
     return form.send("DELETE", done="The user is deactivated, and is being erased.")
 
 

@@ -9,25 +9,23 @@ from flask import url_for
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
-from app.console.forms import Form
-from app.console.lists import DATES, Filter, list_rows, show_list
+from app.console.forms import Form, row_form
+from app.console.lists import DATES, Filter, list_page, list_rows, show_list
 from app.console.next_page import Notice
 from app.console.pages.common import are_underway, is_followed
 from app.core.json_text import Json
 
+STATES = choices("pending", "succeeded", "ignored", "failed", "waiting_tenant")
 FILTERS = (
-    Filter(
-        "status", "State", choices("pending", "succeeded", "ignored", "failed", "waiting_tenant")
-    ),
+    Filter("status", "State", STATES),
     Filter("source", "Source"),
     Filter("type", "Type"),
     *DATES,
 )
 COLUMNS = "id event_type source status attempts detail created_at processed_at"
 WAITING = "kind source organization_id user_id missing since"
-SOURCE = Field(
-    "source", "Source", help="Only events of this provider. Empty: of all.", is_nullable=True
-)
+ONLY = "Only events of this provider. Empty: of all."
+SOURCE = Field("source", "Source", help=ONLY, is_nullable=True)
 PATH = "/v1/webhooks/events"
 APPLIED = "All events were applied."
 
@@ -44,23 +42,15 @@ def list_webhooks() -> Shown:
     return show_list("webhooks", "Webhooks in", listing, COLUMNS, **values)
 
 
-@page("/webhooks/waiting")
-def list_waiting() -> Shown:
-    listing = list_rows("/v1/identity/waiting")
-    return show_list("waiting", "Waiting for a counterpart", listing, WAITING)
+COUNTERPART = "Waiting for a counterpart"
+list_page("/webhooks/waiting", "waiting", COUNTERPART, "/v1/identity/waiting", WAITING)
 
 
 @page("/webhooks/<uuid:event_id>")
 def show_webhook(event_id: UUID) -> Shown:
     event = api.get(f"{PATH}/{event_id}").data
-    return render(
-        "webhook",
-        event["event_type"],
-        event=event,
-        result=_result(event),
-        is_underway=are_underway([event]),
-        outcome=_outcome(event),
-    )
+    values = {"event": event, "result": _result(event), "is_underway": are_underway([event])}
+    return render("webhook", event["event_type"], **values, outcome=_outcome(event))
 
 
 def _outcome(event: Json) -> Notice:
@@ -86,25 +76,17 @@ def _result(event: Json) -> str:
 
 @form_page("/webhooks/<uuid:event_id>/replay")
 def replay_webhook(event_id: UUID) -> Shown:
-    path = f"{PATH}/{event_id}"
-    event = api.get_once(path).data
-    form = Form(
-        "Replay the event",
-        row=path,
-        intro=f"{event['event_type']} from {event['source']} is applied again.",
-    )
+    event = api.get_once(f"{PATH}/{event_id}").data
+    intro = f"{event['event_type']} from {event['source']} is applied again."
+    form = row_form(PATH, event_id, "Replay the event", intro)
     return form.send("POST", "/replay", done="The event will be applied again.")
 
 
 @form_page("/webhooks/replay-failed")
 def replay_failed_webhooks() -> Shown:
-    form = Form(
-        "Replay the failed events",
-        (SOURCE,),
-        intro="The oldest 1,000 failed events are applied again.",
-        submit="Replay",
-        back=url_for("console.list_webhooks", status="failed"),
-    )
+    intro = "The oldest 1,000 failed events are applied again."
+    form = Form("Replay the failed events", (SOURCE,), intro=intro, submit="Replay")
+    form.back = url_for("console.list_webhooks", status="failed")
     to = url_for("console.list_webhooks", status="pending")
     return form.send("POST", f"{PATH}/replay-failed", in_query=True, done=_replayed, to=to)
 
