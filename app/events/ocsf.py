@@ -7,77 +7,57 @@ is Authentication (3002): people sign in at the identity provider.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.core.clock import rfc3339
 from app.core.json_text import Json
 from app.events.catalogue import CATALOGUE
 
-PRODUCT = {"name": "controlplane", "vendor_name": "controlplane"}
-CREATE, UPDATE, DELETE, ENABLE, DISABLE, ACTIVATE, DEACTIVATE, SUSPEND = 1, 3, 4, 8, 9, 10, 11, 12
-OTHER = 99
+ACCOUNT, ENTITY, GROUP, API = 3001, 3004, 3006, 6003
+CLASSES = {"limit": API, "membership": GROUP, "user": ACCOUNT}
+"""The first word of a type -> its class: Account Change, Group Management, API Activity. All others
+are Entity Management."""
+
+OTHER, UPDATE = 99, 3
+ACTIVITIES: dict[int, dict[str, int]] = {
+    ACCOUNT: {"created": 1, "erased": 6},
+    GROUP: {"role_changed": 1, "created": 3, "activated": 3, "deactivated": 4},
+    ENTITY: {
+        **dict.fromkeys(("created", "granted"), 1),
+        **dict.fromkeys(("deleted", "ended", "expired", "revoked"), 4),
+        **dict.fromkeys(("accepted", "restored"), 8),
+        **dict.fromkeys(("archived", "declined", "disabled", "lapsed", "suppressed"), 9),
+        "activated": 10,
+        "deactivated": 11,
+        "suspended": 12,
+    },
+    API: {},
+}
+"""Class -> the last word of a type -> the activity. Other words are an update, or "other"."""
+
 UNKNOWN = {"name": "unknown"}  # an event without ``data`` does not tell it
-SECRET = ("token", "url")  # of an invitation: who reads a log must not be able to accept it
 NAMES = ("name", "slug", "label", "flag_key", "email", "address", "recipient", "feature")
 
 
-class OcsfClass(NamedTuple):
-    """A class, and its activities for the last words of types; other words are ``other``."""
-
-    uid: int
-    name: str
-    activities: Mapping[str, int]
-    other: int = OTHER
-
-
-ACCOUNT = OcsfClass(3001, "Account Change", {"created": 1, "erased": 6})
-GROUP = OcsfClass(
-    3006,
-    "Group Management",
-    {"role_changed": 1, "created": 3, "activated": 3, "deactivated": 4},
-)
-API = OcsfClass(6003, "API Activity", {})
-ENTITY = OcsfClass(
-    3004,
-    "Entity Management",
-    {
-        **dict.fromkeys(("created", "granted"), CREATE),
-        **dict.fromkeys(("deleted", "ended", "expired", "revoked"), DELETE),
-        **dict.fromkeys(("accepted", "restored"), ENABLE),
-        **dict.fromkeys(("archived", "declined", "disabled", "lapsed", "suppressed"), DISABLE),
-        "activated": ACTIVATE,
-        "deactivated": DEACTIVATE,
-        "suspended": SUSPEND,
-    },
-    UPDATE,
-)
-CLASSES = {"limit": API, "membership": GROUP, "user": ACCOUNT}
-"""The first word of a type -> its class; all others are Entity Management."""
-
-
-def class_of(event_type: str) -> tuple[OcsfClass, int]:
-    """The class of a type, and its ``activity_id``."""
+def class_of(event_type: str) -> tuple[int, int]:
+    """The ``class_uid`` and ``activity_id`` of a type."""
     subject, _, change = event_type.partition(".")
-    found = CLASSES.get(subject, ENTITY)
-    return found, found.activities.get(change, found.other)
+    class_uid = CLASSES.get(subject, ENTITY)
+    other = UPDATE if class_uid == ENTITY else OTHER
+    return class_uid, ACTIVITIES[class_uid].get(change, other)
 
 
 def to_ocsf(event: Mapping[str, Any]) -> dict[str, Json]:
     """The record of an event that :class:`app.events.schemas.EventSchema` has dumped.
 
-    ``unmapped`` has what OCSF has no attribute for. The tokens of invitations are left out.
+    ``unmapped`` has what OCSF has no attribute for.
     """
-    kind, (found, activity) = event["type"], class_of(event["type"])
-    is_invitation = kind.startswith("invitation.")
-    data = {
-        name: value
-        for name, value in event.get("data", {}).items()
-        if not (is_invitation and name in SECRET)
-    }
-    others = {name: event[name] for name in ("tenant", "changes", "truncated") if name in event}
+    kind = event["type"]
+    class_uid, activity = class_of(kind)
+    others = ("position", "tenant", "data", "changes", "truncated")
     metadata = {
         "version": "1.4.0",
-        "product": PRODUCT,
+        "product": {"name": "controlplane", "vendor_name": "controlplane"},
         "uid": event["id"],
         "event_code": kind,
         "original_time": rfc3339(event["timestamp"]),
@@ -85,39 +65,38 @@ def to_ocsf(event: Mapping[str, Any]) -> dict[str, Json]:
         "correlation_uid": event["request_id"],
     }
     return {
-        "class_uid": found.uid,
-        "class_name": found.name,
-        "category_uid": found.uid // 1000,
+        "class_uid": class_uid,
+        "category_uid": class_uid // 1000,
         "activity_id": activity,
         **({"activity_name": kind.partition(".")[2]} if activity == OTHER else {}),
-        "type_uid": found.uid * 100 + activity,
+        "type_uid": class_uid * 100 + activity,
         "time": round(event["timestamp"].timestamp() * 1000),
         "severity_id": 1,  # informational
         "status_id": 1,  # success
         "message": CATALOGUE[kind].summary,
         "metadata": _known(metadata),
         "actor": {"user": {"uid": event["actor"]}},
-        **_subject(found, event, data),
-        "unmapped": {"position": event["position"], **others, "data": data},
+        **_subject(class_uid, event, event.get("data", {})),
+        "unmapped": {name: event[name] for name in others if name in event},
     }
 
 
-def _subject(found: OcsfClass, event: Mapping[str, Any], data: Mapping[str, Any]) -> Json:
-    """What the event is about, in the attributes of the class."""
-    if found is ACCOUNT:
-        user = {"uid": data.get("id"), "email_addr": data.get("email")}
-        return {"user": _known(user) or UNKNOWN}
-    if found is GROUP:
-        slug = event["tenant"] and event["tenant"]["slug"]
-        group = {"uid": event["tenant_id"], "name": slug, "type": "tenant"}
-        roles = {"privileges": [data["role"]]} if data else {}
-        return {"group": group, "user": _known({"uid": data.get("user_id")}) or UNKNOWN, **roles}
-    kind, name = event["type"], next((data[key] for key in NAMES if data.get(key)), None)
-    if found is API:
-        source = {"name": event["actor"]}  # the addresses of requests are not stored
-        return {"api": {"operation": kind}, "src_endpoint": source}
+def _subject(class_uid: int, event: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Json]:
+    """What the event is about, in the attributes that the class has for it."""
+    match class_uid:
+        case 3001:
+            user = {"uid": data.get("id"), "email_addr": data.get("email")}
+            return {"user": _known(user) or UNKNOWN}
+        case 3006:
+            slug = event["tenant"] and event["tenant"]["slug"]
+            group = {"uid": event["tenant_id"], "name": slug, "type": "tenant"}
+            user, roles = _known({"uid": data.get("user_id")}), [data["role"]] if data else []
+            return {"group": _known(group), "user": user or UNKNOWN, "privileges": roles}
+        case 6003:  # the addresses of requests are not stored
+            return {"api": {"operation": event["type"]}, "src_endpoint": {"name": event["actor"]}}
+    name = next((data[key] for key in NAMES if data.get(key)), None)
     entity = _known({"uid": data.get("id"), "name": name}) or UNKNOWN
-    return {"entity": {**entity, "type": kind.partition(".")[0]}}
+    return {"entity": {**entity, "type": event["type"].partition(".")[0]}}
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def render_all(app: Flask) -> dict[str, str]:
     """The text of each generated page by its file name in :data:`FOLDER`."""
     document = app.test_client().get("/openapi.json").get_json()
     event_types = [
-        f"- `{name}` (`{kind.shape.__name__.removesuffix('Schema')}`, {_ocsf(name)}): {kind.summary}"
+        f"- `{name}` (`{kind.shape.__name__.removesuffix('Schema')}`, OCSF {'-'.join(map(str, class_of(name)))}): {kind.summary}"
         for name, kind in sorted(CATALOGUE.items())
     ]
     pages = {
@@ -49,12 +49,6 @@ def render_all(app: Flask) -> dict[str, str]:
     return {
         name: "\n\n".join([f"# {title}", *parts]) + "\n" for name, (title, *parts) in pages.items()
     }
-
-
-def _ocsf(event_type: str) -> str:
-    """The class and the activity of a type in OCSF, by name and number."""
-    found, activity = class_of(event_type)
-    return f"{found.name} {found.uid}, {activity}"
 
 
 def _settings(settings: Mapping[str, Field[object]]) -> str:
