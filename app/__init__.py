@@ -60,6 +60,7 @@ DOMAINS = (
     "events",
     "webhooks.endpoints",
     "webhooks.deliveries",
+    "log_streams",
     "operations",
     "streams",
 )

@@ -25,6 +25,8 @@ from app.credits.models import CreditBalance, CreditLot
 from app.domains.models import Domain, JoinRequest
 from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
+from app.log_streams import service as log_streams
+from app.log_streams.models import LogStream
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
 from app.setup_links.models import SetupLink
@@ -317,6 +319,18 @@ def create_sso_connection(tenant_id: UUID, **values: Any) -> SsoConnection:
     with platform_transaction():
         sso_connections.mirror(tenant_id, "workos", key, said)
     return database.row(SsoConnection, tenant_id=tenant_id, source="workos", idp_connection_id=key)
+
+
+def create_log_stream(tenant_id: UUID | None = None, **values: Any) -> LogStream:
+    """A paused stream to an https target, of the platform without ``tenant_id``."""
+    defaults: dict[str, Any] = {
+        "kind": "https",
+        "config": {"url": "https://logs.example.com/ingest"},
+        "types": ["*"],
+        "state": "paused",
+    }
+    with platform_transaction():
+        return log_streams.create(tenant_id=tenant_id, **defaults | values, actor=SYSTEM_CLI)
 
 
 def create_webhook_endpoint(tenant_id: UUID) -> WebhookEndpoint:

@@ -38,6 +38,8 @@ class Permission(StrEnum):
     ROLES_READ = "roles:read"
     ROLES_WRITE = "roles:write"
     ACCESS_READ = "access:read"
+    LOG_STREAMS_READ = "log_streams:read"
+    LOG_STREAMS_WRITE = "log_streams:write"
     SUPERADMIN = "platform:superadmin"
 
 

@@ -17,6 +17,7 @@ from app.core.errors import first_line
 from app.core.jobs.queues import JOBS, Queue
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
+from app.log_streams.runner import run_log_streams
 from app.operations.background import PARTS, run_parts
 from app.operations.scheduler import run_scheduler
 from app.surfaces.commands.output import print_rows
@@ -29,6 +30,7 @@ RUN = {
     "scheduler": run_scheduler,
     "sequencer": run_sequencer,
     "sender": run_sender,
+    "log_streams": run_log_streams,
     "billing": run_reader,
 }
 
@@ -61,7 +63,7 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
 
 @jobs.command("background")
 def background() -> None:
-    """Run scheduler, sequencer, sender and billing until SIGTERM.
+    """Run scheduler, sequencer, sender, log streams and billing until SIGTERM.
 
     They are threads of one process. One that fails starts again; the others continue.
     """
@@ -90,6 +92,15 @@ def sender() -> None:
     Deliveries that have begun are finished.
     """
     _run("sender")
+
+
+@jobs.command("log_streams")
+def log_streams() -> None:
+    """Write events to the targets of log streams, until SIGTERM.
+
+    Batches that have begun are finished.
+    """
+    _run("log_streams")
 
 
 @jobs.command("billing")

@@ -20,6 +20,7 @@ from app.domains.schemas import DomainSchema, JoinRequestSchema
 from app.emails.schemas import EmailEventSchema, SuppressionSchema
 from app.flags.schemas import OverrideSchema
 from app.invitations.schemas import InvitationSchema, InvitationTokenSchema
+from app.log_streams.schemas import LogStreamSchema
 from app.memberships.schemas import TenantMembershipSchema
 from app.plans.schemas import PlanPresetSchema, TrialSchema
 from app.sso_connections.schemas import SsoConnectionSchema
@@ -48,6 +49,7 @@ SCHEMAS: dict[str, type[Schema]] = {
     "invitation": InvitationSchema,
     "join_request": JoinRequestSchema,
     "limit": LimitUseSchema,
+    "log_stream": LogStreamSchema,
     "membership": TenantMembershipSchema,
     "override": OverrideSchema,
     "plan": PlanPresetSchema,
@@ -116,6 +118,27 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "limit.overrun": ("More was used than a hold or lease had, and it did not fit.", {}),
     "limit.reached": ("All of a limit is used.", {}),
     "limit.warning": ("Most of a limit is used.", {}),
+    "log_stream.behind": (
+        "Events that a log stream has not read will be removed in `LOG_STREAM_DAYS`.",
+        {},
+    ),
+    "log_stream.created": ("A log stream was created.", {}),
+    "log_stream.deleted": ("A log stream was deleted; `data` is what it was.", {}),
+    "log_stream.failing": (
+        "The last attempts of a log stream have failed; `error` says why.",
+        {"state": ("active", "error")},
+    ),
+    "log_stream.paused": ("A log stream was paused.", {"state": ("active", "paused")}),
+    "log_stream.refused": (
+        "A log stream writes nothing until it is corrected and resumed; `error` says why.",
+        {"state": ("active", "invalid")},
+    ),
+    "log_stream.resumed": (
+        "A log stream was resumed, or its target works again.",
+        {"state": ("error", "active")},
+    ),
+    "log_stream.rewound": ("A log stream goes on at another place of the feed.", {}),
+    "log_stream.updated": ("A log stream was changed.", {"types": (["*"], ["user.*"])}),
     "membership.activated": ("A membership was activated.", {"is_active": (False, True)}),
     "membership.created": ("A user became a member.", {}),
     "membership.deactivated": ("A membership was ended.", {"is_active": (True, False)}),

@@ -7,6 +7,7 @@ import binascii
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
 from uuid import UUID
@@ -19,8 +20,8 @@ from sqlalchemy.orm import aliased
 from app.core.db.pages import Page
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
-from app.core.db.tenancy import current_scope
-from app.core.errors import AppError, Invalid, NotFound, value_error
+from app.core.db.tenancy import current_scope, in_platform_scope
+from app.core.errors import AppError, Invalid, Location, NotFound, value_error
 from app.core.json_text import Json
 from app.events.models import Event, EventFeed
 from app.invitations.derived_tokens import pending_tokens
@@ -30,12 +31,18 @@ PREFIX = "evt_"  # of an event's id; its UUID's 32 hexadecimal digits follow
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 HIDDEN_ACTOR = "platform"  # what a tenant sees in place of the platform's people and keys
 
-AFTER = ("query", "after")
+AFTER, FROM = ("query", "after"), ("body", "from")
 WITH_TOKENS = ("invitation.created", "invitation.resent")
 NONCE_SIZE = 6  # bytes; with it a cursor needs no padding in base 64
 cipher = lru_cache(maxsize=4)(AESSIV)
 
 FIND_FEED = Statement("event_feed.find", select(EventFeed))
+# Ids begin with a time. Events of transactions that commit late have lower ids and higher positions.
+FIND_FIRST_OF = Statement(
+    "events.find_first_of",
+    "SELECT min(position) FROM (SELECT position FROM events"
+    " WHERE id >= CAST(:id AS uuid) ORDER BY id LIMIT 1000) AS first",
+)
 COLUMNS = (*Event.__table__.columns, Tenant.slug, Tenant.idp_org_id)
 FIND_EVENTS = Statement(
     "events.find_many",
@@ -100,12 +107,7 @@ def list_events(
     own = current_scope().tenant_id
     shown = own if tenant_id is None else visible_id(tenant_id)
     start = read_position(after, own)
-    values: dict[str, object] = {"after": start, "limit": limit}
-    if shown is not None:
-        values["tenant_id"] = shown
-    if types is not None:
-        values["types"] = list(types)
-    found = _feed(of_tenant=shown is not None, of_types=types is not None).all(**values)
+    found = read_rows(start, types=types, tenant_id=shown, limit=limit)
     if not found:
         return FeedPage([], after, "events")
     feed = found[0]
@@ -121,6 +123,46 @@ def list_events(
     else:
         end = _shown_position(feed.last_position, feed.cursor_key, own, is_event=False)
     return FeedPage(items, str(end), "events")
+
+
+def read_rows(
+    position: int, *, types: Sequence[str] | None, tenant_id: UUID | None, limit: int
+) -> list[Any]:
+    """The first rows after a position, without tokens. Each has the state of the feed too.
+
+    Where no event follows, one row has only that state; there is none before the first event.
+    """
+    values: dict[str, object] = {"after": position, "limit": limit}
+    if tenant_id is not None:
+        values["tenant_id"] = tenant_id
+    if types is not None:
+        values["types"] = list(types)
+    return _feed(of_tenant=tenant_id is not None, of_types=types is not None).all(**values)
+
+
+def find_start(start: str, time: datetime | None, tenant_id: UUID | None) -> int:
+    """The position after which a reader begins: ``now``, ``beginning``, a position, or a time.
+
+    For a time the reader also gets some events of the minute before it. Raises Invalid, and
+    PositionGone.
+    """
+    feed: EventFeed | None = FIND_FEED.first()
+    if feed is None or start == "beginning":
+        return 0 if feed is None else feed.removed_position
+    if time is not None:
+        milliseconds = max(0, int((time.timestamp() - 60) * 1000))
+        with in_platform_scope():  # the index has the events of all tenants
+            found = FIND_FIRST_OF.scalar(id=str(UUID(int=milliseconds << 80)))
+        return feed.last_position if found is None else found - 1
+    if start == "now":
+        return feed.last_position
+    position = read_position(start, tenant_id, FROM)
+    if position > feed.last_position:
+        raise Invalid(value_error(FROM, "no event has this position yet", start))
+    if position < feed.removed_position:
+        oldest = feed.removed_position + 1
+        raise PositionGone(_shown_position(oldest, feed.cursor_key, tenant_id, is_event=True))
+    return position
 
 
 def get_event(event_id: str) -> Any:
@@ -179,7 +221,7 @@ def _shown_position(
     return base64.urlsafe_b64encode(nonce + sealed).decode()
 
 
-def read_position(after: str | None, tenant_id: UUID | None) -> int:
+def read_position(after: str | None, tenant_id: UUID | None, loc: Location = AFTER) -> int:
     """The position that a credential of the tenant, or of the platform, has sent; 0 without one.
 
     Raises Invalid.
@@ -190,17 +232,17 @@ def read_position(after: str | None, tenant_id: UUID | None) -> int:
         if after.isascii() and after.isdecimal() and len(after) <= 18:
             return int(after)
         reason = "this is no position; send the next_cursor of an answer"
-        raise Invalid(value_error(AFTER, reason, after))
+        raise Invalid(value_error(loc, reason, after))
     feed = FIND_FEED.first()
     if feed is None:
-        raise Invalid(value_error(AFTER, "no event has a position yet", after))
+        raise Invalid(value_error(loc, "no event has a position yet", after))
     try:
         sealed = base64.urlsafe_b64decode(after.encode("ascii"))
         nonce, sealed = sealed[:NONCE_SIZE], sealed[NONCE_SIZE:]
         return int.from_bytes(cipher(feed.cursor_key).decrypt(sealed, [tenant_id.bytes, nonce]))
     except (ValueError, binascii.Error, InvalidTag):
         reason = "this is no position that the feed has shown to this tenant; send its next_cursor"
-        raise Invalid(value_error(AFTER, reason, after)) from None
+        raise Invalid(value_error(loc, reason, after)) from None
 
 
 def _parse_id(event_id: str) -> UUID:

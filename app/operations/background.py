@@ -15,7 +15,7 @@ from app.core.observability.metrics import SharedMetric
 log = logging.getLogger(__name__)
 
 Part = Callable[..., None]
-PARTS = ("scheduler", "sequencer", "sender", "billing")
+PARTS = ("scheduler", "sequencer", "sender", "log_streams", "billing")
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds until a part that has ended starts again
 SEEN_EVERY = 10.0  # seconds between two writes of LAST_SEEN
 LAST_SEEN = SharedMetric(

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql
 
 from app.extensions import db
 from app.identity_sync.store import Kind
+from app.log_streams.models import LogStreamProgress
 from app.privacy.export_rows import Tables, mail_rows
 from app.privacy.identifiers import ANY_ID, Identifiers
 from app.privacy.mentions import AUDIT, Progress, Reader
@@ -27,7 +28,7 @@ from app.tenants.models import TenantNotes
 from app.webhooks.endpoints.models import WebhookEndpointState
 
 # Secrets, and nothing else to show; the platform's own notes.
-HIDDEN = (WebhookEndpointState.__table__, TenantNotes.__table__)
+HIDDEN = (WebhookEndpointState.__table__, LogStreamProgress.__table__, TenantNotes.__table__)
 
 
 def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Tables:

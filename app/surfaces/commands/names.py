@@ -31,6 +31,7 @@ GROUPS = {
     "invitations": "Invite people, resend and revoke invitations.",
     "jobs": "Inspect background work.",
     "join-requests": "Accept or decline people whom a domain suggests.",
+    "log-streams": "Write events to other systems continuously.",
     "memberships": "List, create and end memberships; change roles.",
     "ofrep": "Evaluate flags as OpenFeature's providers do.",
     "operations": "List what the checks of the installation find.",

@@ -100,7 +100,7 @@ def create(
     else:
         LOCK_PLATFORM.first()
     owner = tenant_id or PLATFORM_TENANT_ID
-    _check_types(types, owner)
+    check_types(types, owner)
     if queries.count_where(WebhookEndpoint, tenant_id=owner) >= MAX_ENDPOINTS:
         raise TooManyEndpoints
     secret, public_key = _new_key(signing)
@@ -145,7 +145,7 @@ def update_endpoint(
         changed["disabled_reason"] = None
     if "headers" in values:
         changed["header_names"] = sorted(values["headers"])
-    _check_types(changed.get("types", ()), endpoint.tenant_id)
+    check_types(changed.get("types", ()), endpoint.tenant_id)
     key = {"tenant_id": endpoint.tenant_id, "endpoint_id": endpoint.id}
     if "headers" in values:
         headers = _encrypted(values["headers"])
@@ -266,7 +266,7 @@ def _encrypted(headers: Mapping[str, str] | None) -> str | None:
     return encryption.encrypt(json.dumps(dict(headers))) if headers else None
 
 
-def _check_types(types: Sequence[str], owner: UUID) -> None:
+def check_types(types: Sequence[str], owner: UUID) -> None:
     """Raise Invalid for types of which a tenant has no events."""
     errors = [
         value_error(["body", "types", place], "only the platform has these events", pattern)

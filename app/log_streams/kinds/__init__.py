@@ -1,0 +1,23 @@
+"""The kinds of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.core.errors import Invalid
+from app.core.json_text import Json
+from app.core.validation.messages import under
+from app.log_streams.kinds.https import HTTPS
+
+KINDS = {"https": HTTPS}
+"""The name of a kind, as in requests -> the kind."""
+
+
+def load_config(kind: str, config: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """The valid settings of a stream of this kind, and its secrets; raises Invalid."""
+    try:
+        loaded = KINDS[kind].schema().load(config)
+    except Invalid as fault:
+        raise Invalid(*under("body", under("config", fault.errors))) from None
+    secrets = {name: loaded.pop(name) for name in KINDS[kind].secrets & loaded.keys()}
+    return loaded, secrets

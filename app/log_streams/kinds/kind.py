@@ -1,0 +1,96 @@
+"""The interface of a kind of target, and what all kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from app.core.json_text import Json
+from app.core.outgoing import AddressRefused, Answer, FetchFailed, guarded, retry_after
+from app.core.validation.schemas import Schema
+
+MEBIBYTE = 1024 * 1024
+TIMEOUT = 30.0  # seconds of one request
+MAX_ANSWER = 8_192  # bytes of an answer that are read
+
+
+class Refused(Exception):
+    """The target refuses credentials or settings: a sentence. The stream becomes ``invalid``."""
+
+
+class Unavailable(Exception):
+    """The batch was not written: a sentence. There is another attempt, in ``retry_after`` or later."""
+
+    def __init__(self, sentence: str, retry_after: float = 0.0) -> None:
+        super().__init__(sentence)
+        self.retry_after = retry_after
+
+
+class Record(NamedTuple):
+    """An event as one line of JSON, without the line's end."""
+
+    line: bytes
+    type: str
+    created_at: datetime
+
+
+class Batch(NamedTuple):
+    """Records in the order of their positions. A retry has the same ``name`` and extent."""
+
+    name: str
+    records: Sequence[Record]
+
+    def ndjson(self) -> bytes:
+        return b"".join(record.line + b"\n" for record in self.records)
+
+
+class Limits(NamedTuple):
+    """The largest batch; ``seconds`` between batches that are not full; ``pause`` after a full one."""
+
+    size: int = 5 * MEBIBYTE
+    records: int = 10_000
+    seconds: float = 60
+    pause: float = 0
+
+
+USUAL = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of target.
+
+    ``schema`` is that of the stream's ``config``. Its fields in ``secrets`` are stored encrypted and
+    never shown; ``deliver(batch, config, secrets)`` gets them apart. It writes the batch, or raises
+    Refused or Unavailable. It must not take longer than a few requests, each of :data:`TIMEOUT`.
+    """
+
+    schema: type[Schema]
+    secrets: frozenset[str]
+    deliver: Callable[[Batch, Mapping[str, Json], Mapping[str, Json]], None]
+    limits: Limits = USUAL
+
+
+def send(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    """One request to the target's address; raises Refused and Unavailable if there is no answer."""
+    try:
+        return guarded().send(
+            method, url, body=body, headers=headers, timeout=TIMEOUT, max_bytes=MAX_ANSWER
+        )
+    except AddressRefused as fault:
+        raise Refused(f"The address cannot be used: {fault}.") from None
+    except FetchFailed as fault:
+        if "SSL" in str(fault) or "Certificate" in str(fault):
+            raise Unavailable("The target's TLS certificate is not valid.") from None
+        raise Unavailable(f"The target gives no usable answer: {fault}.") from None
+
+
+def check(answer: Answer, credentials: str) -> None:
+    """Raise Refused for 401 and 403, naming the ``credentials``; Unavailable for any other error."""
+    if answer.status in (401, 403):
+        raise Refused(f"The target refuses the {credentials} (status {answer.status}).")
+    if not 200 <= answer.status < 300:
+        wait = retry_after(answer.headers.get("Retry-After", ""))
+        raise Unavailable(f"The target answers with status {answer.status}.", wait)

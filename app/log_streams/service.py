@@ -1,0 +1,196 @@
+"""Log streams: create, list, change, delete, pause, resume, rewind, test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from app.audit.service import record, record_creation
+from app.core.actors import Actor
+from app.core.clock import utcnow
+from app.core.db import queries
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change
+from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope
+from app.core.db.writes import insert_row
+from app.core.errors import Conflict, NotFound
+from app.core.jobs.queues import JOBS
+from app.core.json_text import Json
+from app.events.service import find_start
+from app.log_streams.kinds import load_config
+from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
+from app.tenants.models import Tenant
+from app.webhooks.endpoints import encryption
+from app.webhooks.endpoints.service import LOCK_PLATFORM, check_types
+
+MAX_STREAMS = 10  # of a tenant, and of the platform
+TEST = "app.log_streams.jobs.test_log_stream"
+RUNNING = (LogStreamState.ACTIVE, LogStreamState.ERROR)
+
+
+class TooManyLogStreams(Conflict):
+    code = "too_many_log_streams"
+    detail = f"There can be at most {MAX_STREAMS} log streams; delete one first."
+
+
+def get_stream(stream_id: UUID | str) -> LogStream:
+    return _visible(queries.get_row(LogStream, stream_id))
+
+
+def list_streams(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
+    """One page of a tenant's log streams (of all, for the platform)."""
+    return paginate(LogStream, paging, tenant_id=tenant_id)
+
+
+def create(
+    *,
+    kind: str,
+    config: Mapping[str, Json],
+    types: Sequence[str],
+    tenant_id: UUID | None = None,
+    format: LogFormat = LogFormat.NATIVE,
+    description: str = "",
+    state: str = LogStreamState.ACTIVE.value,
+    start: str = "now",
+    time: datetime | None = None,
+    actor: Actor,
+) -> LogStream:
+    """Create a stream; ``tenant_id`` None makes one of the platform.
+
+    Raises SecretsKeyMissing, NotFound for an unknown tenant, TooManyLogStreams, PositionGone, and
+    Invalid for settings, for a position, and for types that the tenant has no events of.
+    """
+    shown, secrets = load_config(kind, config)
+    encrypted = encryption.encrypt(json.dumps(secrets))
+    if tenant_id is not None:  # the lock lets no other request add a stream
+        queries.lock_with(Tenant, queries.visible_id(tenant_id))
+    else:
+        LOCK_PLATFORM.first()
+    owner = tenant_id or PLATFORM_TENANT_ID
+    check_types(types, owner)
+    if queries.count_where(LogStream, tenant_id=owner) >= MAX_STREAMS:
+        raise TooManyLogStreams
+    values = {
+        "tenant_id": owner,
+        "kind": kind,
+        "config": shown,
+        "format": format.value,
+        "types": sorted(set(types)),
+        "description": description,
+        "state": state,
+        "created_by_user_id": actor.id,
+        "updated_by_user_id": actor.id,
+    }
+    stream = insert_row(LogStream, values)
+    progress = {
+        "tenant_id": owner,
+        "stream_id": stream.id,
+        "secrets": encrypted,
+        "position": find_start(start, time, tenant_id),
+        "next_attempt_at": utcnow() if state in RUNNING else None,
+        "written_until": time or utcnow(),
+    }
+    insert_row(LogStreamProgress, progress)
+    record_creation("log_stream.created", stream, actor=actor)
+    return stream
+
+
+def update(stream_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -> LogStream:
+    """Change fields; a new ``config`` has all settings. Raises what :func:`create` does."""
+    stream = _locked(stream_id)
+    changed = dict(values)
+    if "types" in changed:
+        changed["types"] = sorted(set(changed["types"]))
+    check_types(changed.get("types", ()), stream.tenant_id)
+    if "config" in changed:
+        changed["config"], secrets = load_config(stream.kind, changed["config"])
+        _set_progress(stream, {"secrets": encryption.encrypt(json.dumps(secrets))})
+    stream, change = queries.update_row(LogStream, stream, changed, actor_id=actor.id)
+    if change is None and "config" in values:
+        change = Change({}, {"config": "secrets replaced"})  # nobody may read them
+    record("log_stream.updated", stream, change, actor=actor)
+    return stream
+
+
+def delete(stream_id: UUID | str, *, actor: Actor) -> None:
+    """Delete a stream; what it has written stays. Raises NotFound."""
+    stream = _locked(stream_id)
+    queries.delete_row(LogStream, stream)
+    record("log_stream.deleted", stream, Change(stream._asdict(), {}), actor=actor)
+
+
+def pause(stream_id: UUID | str, *, actor: Actor) -> LogStream:
+    """Write nothing until :func:`resume`; a batch whose writing has begun is finished."""
+    stream = set_state(_locked(stream_id), LogStreamState.PAUSED, actor=actor)
+    _set_progress(stream, {"next_attempt_at": None})
+    return stream
+
+
+def resume(stream_id: UUID | str, *, actor: Actor) -> LogStream:
+    """Go on after the last written event, at once. Raises NotFound."""
+    stream = set_state(_locked(stream_id), LogStreamState.ACTIVE, actor=actor)
+    _set_progress(stream, {"next_attempt_at": utcnow(), "failures": 0, "last_error": None})
+    return stream
+
+
+def rewind(
+    stream_id: UUID | str, *, start: str = "now", time: datetime | None = None, actor: Actor
+) -> LogStream:
+    """Go on at another place of the feed, with a new batch. Raises NotFound and PositionGone."""
+    stream = _locked(stream_id)
+    owner = None if stream.tenant_id == PLATFORM_TENANT_ID else stream.tenant_id
+    values = {
+        "position": find_start(start, time, owner),
+        "batch_end": None,
+        "claim": None,
+        "warned_at": None,
+        "next_attempt_at": utcnow() if stream.state in RUNNING else None,
+    }
+    _set_progress(stream, values)
+    change = Change({}, {"from": start, "time": time})
+    record("log_stream.rewound", stream, change, actor=actor)
+    return stream
+
+
+def request_test(stream_id: UUID | str, *, actor: Actor) -> LogStream:
+    """Have a job write a marked record, in any state of the stream. Raises NotFound."""
+    stream = _locked(stream_id)
+    record("log_stream.tested", stream, Change({}, {"kind": stream.kind}), actor=actor)
+    JOBS[TEST].push(str(stream.id))
+    return stream
+
+
+ACTIONS = {
+    LogStreamState.ACTIVE: "log_stream.resumed",
+    LogStreamState.PAUSED: "log_stream.paused",
+    LogStreamState.ERROR: "log_stream.failing",
+    LogStreamState.INVALID: "log_stream.refused",
+}
+
+
+def set_state(
+    stream: LogStream, state: LogStreamState, error: str | None = None, *, actor: Actor
+) -> LogStream:
+    """Set the state of a locked stream, and record it; nothing if it has this state already."""
+    values = {"state": state.value, "error": error}
+    stream, change = queries.update_row(LogStream, stream, values, actor_id=actor.id)
+    record(ACTIONS[state], stream, change, actor=actor)
+    return stream
+
+
+def _locked(stream_id: UUID | str) -> LogStream:
+    return _visible(queries.lock_row(LogStream, stream_id))
+
+
+def _visible(stream: LogStream) -> LogStream:
+    """The stream; raises NotFound if it is another tenant's."""
+    if current_scope().tenant_id not in (None, stream.tenant_id):
+        raise NotFound.of(LogStream)
+    return stream
+
+
+def _set_progress(stream: LogStream, values: Mapping[str, object]) -> None:
+    key = {"tenant_id": stream.tenant_id, "stream_id": stream.id}
+    queries.update_where(LogStreamProgress, key, values)
