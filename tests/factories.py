@@ -29,6 +29,7 @@ from app.log_streams import service as log_streams
 from app.log_streams.models import LogStream
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
+from app.roles.models import AccessRole, RoleAssignment
 from app.setup_links.models import SetupLink
 from app.sso_connections import service as sso_connections
 from app.sso_connections.models import SsoConnection
@@ -186,6 +187,35 @@ def create_api_key(
     }
     save(ApiKey, **defaults | values)
     return secret
+
+
+def create_role(tenant: Tenant | None, *permissions: str, **values: Any) -> AccessRole:
+    """A role of the tenant with these permissions; without a tenant a template."""
+    key = values.get("key", f"role-{next(_numbers)}")
+    defaults = {
+        "tenant_id": None if tenant is None else tenant.id,
+        "key": key,
+        "name": key,
+        "permissions": [str(permission) for permission in permissions],
+        "assignable_by": "admin",
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    return save(AccessRole, **defaults | values)
+
+
+def create_assignment(tenant: Tenant, role: AccessRole | str, **values: Any) -> RoleAssignment:
+    """An assignment of a role, or of a template by its key; ``values`` say to whom."""
+    if isinstance(role, str):
+        role = database.row(AccessRole, tenant_id=None, key=role)
+    defaults = {
+        "tenant_id": tenant.id,
+        "role_id": role.id,
+        "source": "api",
+        "created_by_user_id": SYSTEM_CLI.id,
+        "updated_by_user_id": SYSTEM_CLI.id,
+    }
+    return save(RoleAssignment, **defaults | values)
 
 
 def create_subscription(tenant: Tenant, **values: Any) -> Subscription:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from app.access.steps import (
+    Assigned,
     Outcome,
     Step,
     StepName,
+    assigned_permission_step,
+    columns_of,
     failed,
+    named_roles,
     passed,
     platform_step,
     role_permission_step,
@@ -37,7 +42,8 @@ class Member:
 
     ``join_request`` is that of a domain that has let the user in, and ``invitation`` the last one
     that the user has accepted. ``sso_domain`` is the verified domain of the user's address if it has
-    ``enforce_sso``. ``is_superadmin`` is None where the caller may not know it.
+    ``enforce_sso``. ``is_superadmin`` is None where the caller may not know it. ``assigned`` are the
+    roles that assignments of the member and of groups give.
     """
 
     claims: Claims
@@ -48,6 +54,7 @@ class Member:
     invitation: Invitation | None
     sso_domain: str | None
     is_superadmin: bool | None
+    assigned: Sequence[Assigned]
 
     @property
     def is_platform(self) -> bool:
@@ -70,7 +77,7 @@ class Member:
             tenant_id=tenant.id if tenant else None,
             tenant_is_active=tenant.is_active if tenant else None,
             user_id=user.id if user and is_member else None,
-            role=membership.role if membership and is_member else None,
+            **columns_of(self.assigned, membership.role if membership and is_member else None),
         )
         return principal_of_user(found, self.claims)
 
@@ -149,14 +156,15 @@ class Member:
     def _role_step(self) -> Step:
         if self.membership is None:
             return skipped(StepName.ROLE, "Without a membership there is no role.")
-        return passed(StepName.ROLE, f"The membership has the role {self.membership.role}.")
+        found = f"The membership has the role {self.membership.role}."
+        return passed(StepName.ROLE, found + named_roles(self.assigned))
 
     def _permission_step(self, permission: Permission) -> Step:
         if self.is_superadmin:
             return passed(StepName.PERMISSION, "A platform superadmin has all permissions.")
         if self.membership is None:
             return skipped(StepName.PERMISSION, "Without a role there are no permissions.")
-        return role_permission_step(Role(self.membership.role), permission)
+        return role_permission_step(Role(self.membership.role), self.assigned, permission)
 
     def _platform_step(self, permission: Permission) -> Step:
         if self.is_superadmin:
@@ -175,6 +183,7 @@ class Key:
     row: ApiKey
     tenant: Tenant | None
     is_expired: bool
+    assigned: Sequence[Assigned]
 
     @property
     def is_platform(self) -> bool:
@@ -200,7 +209,7 @@ class Key:
     def _found(self) -> SimpleNamespace:
         """What ``authenticate_key`` would return for a key that can be used."""
         is_active = self.tenant.is_active if self.tenant else None
-        row = self.row._asdict()
+        row = self.row._asdict() | columns_of(self.assigned)
         return SimpleNamespace(**row, key_id=self.row.id, tenant_is_active=is_active)
 
     def _credential_step(self) -> Step:
@@ -220,9 +229,11 @@ class Key:
 
     def _role_step(self) -> Step:
         found = "Where roles are compared, an API key without platform:superadmin counts as admin."
-        return skipped(StepName.ROLE, found)
+        return skipped(StepName.ROLE, found + named_roles(self.assigned))
 
     def _permission_step(self, permission: Permission) -> Step:
+        if (step := assigned_permission_step(self.assigned, permission)) is not None:
+            return step
         if principal_of_key(self._found).has(permission):
             return passed(StepName.PERMISSION, f"The key has the permission {permission}.")
         found = f"The key does not have the permission {permission}."

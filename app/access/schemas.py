@@ -70,7 +70,8 @@ class StepSchema(Documented, AnswerSchema):
     found = Str(description="What the step found, in one sentence.")
     change = Str(description="What would change a failed step; else empty.")
     row_id = Uuid(
-        nullable=True, description="The tenant, user, membership or API key that was found."
+        nullable=True,
+        description="The tenant, user, membership, assignment of a role or API key that was found.",
     )
 
 

@@ -9,14 +9,28 @@ find, and those that are not active too. They do not set the tenant scope or rec
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Text, Uuid, bindparam, case, cast, exists, func, null, or_, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    ColumnExpressionArgument,
+    Text,
+    Uuid,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.orm import aliased
 
 from app.access.credentials import Key, Member
-from app.access.steps import Step, StepName
+from app.access.steps import Step, StepName, assigned_of
 from app.auth.guard import Requires, TenantSuspended
 from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import PLATFORM_ONLY, Permission
@@ -48,6 +62,17 @@ _person = union_all(  # one of the two is empty
     select(User.idp_user_id, User.tenant_id).where(User.id == bindparam("user_id", type_=Uuid)),
 ).subquery("person")
 _home = case((_org_id.is_(None), _person.c.home))
+
+
+def _assigned(
+    *ids: ColumnExpressionArgument[UUID] | ColumnExpressionArgument[UUID | None],
+) -> ColumnElement[Any]:
+    """A column: the assigned roles of a membership's user, or of an API key; None without one."""
+    roles = func.assigned_roles(*ids).table_valued("assignment_id", "role", "permissions")
+    row = func.json_build_array(*roles.c)
+    return select(func.json_agg(row)).select_from(roles).scalar_subquery().label("assigned")
+
+
 FIND_PERSON = Statement(
     "access.find_person",
     select(
@@ -58,6 +83,7 @@ FIND_PERSON = Statement(
         Membership,
         JoinRequest,
         Invitation,
+        _assigned(Membership.tenant_id, Membership.id, Membership.user_id, null()),
     )
     .select_from(_person)
     .outerjoin(
@@ -89,6 +115,7 @@ FIND_KEY = Statement(
         Tenant,
         (ApiKey.expires_at <= func.now()).label("is_expired"),
         Named.id.label("named"),
+        _assigned(ApiKey.tenant_id, null(), null(), ApiKey.id),
     )
     .outerjoin(Tenant, Tenant.id == ApiKey.tenant_id)
     .outerjoin(Named, or_(Named.idp_org_id == _org_id, Named.id == _tenant_id))
@@ -174,6 +201,7 @@ def _find_person(
         _existing(found.Invitation),
         None if user is None else _sso_domain(user),
         is_superadmin=found.is_superadmin if own is None else None,
+        assigned=assigned_of(found.assigned),
     )
 
 
@@ -191,7 +219,12 @@ def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:
     is_named = org_id is not None or tenant_id is not None
     if is_named and (found.named is None or found.ApiKey.tenant_id not in (None, found.named)):
         raise NotFound.of(ApiKey)
-    return Key(found.ApiKey, _existing(found.Tenant), is_expired=bool(found.is_expired))
+    return Key(
+        found.ApiKey,
+        _existing(found.Tenant),
+        is_expired=bool(found.is_expired),
+        assigned=assigned_of(found.assigned),
+    )
 
 
 def _existing(row: R) -> R | None:

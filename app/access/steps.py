@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from app.auth.permissions import PLATFORM_ONLY, ROLE_PERMISSIONS, Permission, Role
+from app.auth.permissions import ASSIGNABLE, PLATFORM_ONLY, ROLE_PERMISSIONS, Permission, Role
 from app.tenants.models import Tenant
 
 
@@ -41,6 +43,31 @@ class Step:
     row_id: UUID | None = None
 
 
+@dataclass(frozen=True)
+class Assigned:
+    """A role that an assignment gives for the whole tenant, with the permissions it inherits."""
+
+    id: UUID
+    role: str
+    permissions: set[str]
+
+
+def assigned_of(found: Iterable[tuple[str, str, Sequence[str]]] | None) -> list[Assigned]:
+    """The assigned roles; ``found`` are rows of the database function ``assigned_roles``."""
+    roles: dict[str, Assigned] = {}
+    for id_, role, permissions in found or ():
+        one = roles.setdefault(id_, Assigned(UUID(id_), role, set()))
+        one.permissions.update(permissions)
+    return list(roles.values())
+
+
+def columns_of(assigned: Sequence[Assigned], role: str | None = None) -> dict[str, Any]:
+    """What ``authenticate_user`` or ``authenticate_key`` would return for the roles."""
+    is_owner = any(one.role == Role.OWNER for one in assigned)
+    names = [name for one in assigned for name in one.permissions]
+    return {"role": Role.OWNER.value if is_owner else role, "assigned": names}
+
+
 def passed(step: StepName, found: str, row_id: UUID | None = None) -> Step:
     """A step that its row or value satisfies."""
     return Step(step, Outcome.PASSED, found, row_id=row_id)
@@ -62,9 +89,26 @@ def tenant_step(tenant: Tenant) -> Step:
     return failed(StepName.TENANT, found, "Activate the tenant.", tenant.id)
 
 
-def role_permission_step(role: Role, permission: Permission) -> Step:
+def named_roles(assigned: Sequence[Assigned]) -> str:
+    """The keys of assigned roles as a sentence; empty without one."""
+    keys = ", ".join(sorted({one.role for one in assigned}))
+    return f" Roles are assigned for the whole tenant: {keys}." if keys else ""
+
+
+def assigned_permission_step(assigned: Sequence[Assigned], permission: Permission) -> Step | None:
+    """The step that an assigned role satisfies; None if no role does."""
+    giving = [one for one in assigned if permission in one.permissions & ASSIGNABLE]
+    if not giving:
+        return None
+    found = f"The assigned role {giving[0].role} has the permission {permission}."
+    return passed(StepName.PERMISSION, found, giving[0].id)
+
+
+def role_permission_step(role: Role, assigned: Sequence[Assigned], permission: Permission) -> Step:
     if permission in ROLE_PERMISSIONS[role]:
         return passed(StepName.PERMISSION, f"The role {role} has the permission {permission}.")
+    if (step := assigned_permission_step(assigned, permission)) is not None:
+        return step
     found = f"The role {role} does not have the permission {permission}."
     roles = [each for each in Role if permission in ROLE_PERMISSIONS[each]]
     change = f"Give the member a role that has it: {', '.join(roles)}." if roles else NO_ROLE

@@ -66,6 +66,8 @@ PLATFORM_ONLY = frozenset(
 TENANT = ALL - PLATFORM_ONLY
 # Only a platform credential can give these to a tenant's API key. No role has them.
 GRANTED_BY_PLATFORM = frozenset({Permission.USAGE_WRITE})
+# The permissions of this service that a role can have.
+ASSIGNABLE = TENANT - GRANTED_BY_PLATFORM
 
 _READER = frozenset(
     {
@@ -78,8 +80,8 @@ _READER = frozenset(
     }
 )
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
-    Role.OWNER: TENANT - GRANTED_BY_PLATFORM,
-    Role.ADMIN: TENANT - GRANTED_BY_PLATFORM,
+    Role.OWNER: ASSIGNABLE,
+    Role.ADMIN: ASSIGNABLE,
     Role.BILLING: _READER - {Permission.CUSTOM_FIELDS_READ}
     | {Permission.BILLING_READ, Permission.BILLING_WRITE},
     Role.MEMBER: _READER,

@@ -7,13 +7,14 @@ request. So a new role, a deactivation or a suspension takes effect at the next 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Text, Uuid, bindparam, column, func, select
 
-from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
+from app.auth.permissions import ALL, ASSIGNABLE, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.auth.tokens import Claims
 from app.core.actors import Actor
 from app.core.db import tenancy
@@ -24,7 +25,12 @@ AUTHENTICATE_USER = Statement(
     "auth.authenticate_user",
     select(
         func.authenticate_user(bindparam("subject"), bindparam("org_id")).table_valued(
-            "is_superadmin", column("tenant_id", Uuid), "tenant_is_active", "user_id", "role"
+            "is_superadmin",
+            column("tenant_id", Uuid),
+            "tenant_is_active",
+            "user_id",
+            "role",
+            column("assigned", ARRAY(Text)),
         ),
     ),
 )
@@ -36,9 +42,12 @@ AUTHENTICATE_KEY = Statement(
             column("tenant_id", Uuid),
             column("permissions", ARRAY(Text)),
             "tenant_is_active",
+            "role",
+            column("assigned", ARRAY(Text)),
         ),
     ),
 )
+NONE: frozenset[Permission] = frozenset()
 
 
 class NoMembership(Forbidden):
@@ -121,7 +130,7 @@ def principal_of_user(found: Any, claims: Claims) -> Principal:
     user_id = str(found.user_id)
     return Principal(
         Actor(user_id, role),
-        ROLE_PERMISSIONS[role],
+        ROLE_PERMISSIONS[role] | assigned_permissions(found.assigned),
         found.tenant_id,
         f"user:{found.tenant_id}:{user_id}",
         is_suspended=not found.tenant_is_active,
@@ -145,10 +154,18 @@ def principal_of_key(found: Any) -> Principal:
             key_id=found.key_id,
         )
     return Principal(
-        Actor(actor_id, Role.ADMIN),
-        granted & TENANT,
+        Actor(actor_id, Role(found.role or Role.ADMIN)),
+        granted & TENANT | assigned_permissions(found.assigned),
         found.tenant_id,
         actor_id,
         is_suspended=not found.tenant_is_active,
         key_id=found.key_id,
     )
+
+
+def assigned_permissions(names: Collection[str] | None) -> frozenset[Permission]:
+    """Those of the permissions that assigned roles have which these roles can give in requests.
+
+    The others are those of products, and what only the platform has or grants.
+    """
+    return frozenset(one for one in ASSIGNABLE if one in names) if names else NONE

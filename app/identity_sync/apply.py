@@ -36,7 +36,11 @@ END = frozenset({"is_active"})
 REPEATED = ("is_active", True)
 _user_ids = any_(bindparam("user_ids", type_=ARRAY(Text)))
 _inactive_user_ids = any_(bindparam("inactive_user_ids", type_=ARRAY(Text)))
-_can_end_owner = or_(Membership.role == Role.OWNER.value, User.idp_user_id == _inactive_user_ids)
+_can_end_owner = or_(
+    Membership.role == Role.OWNER.value,
+    User.idp_user_id == _inactive_user_ids,
+    owners.is_assigned_owner(Membership),
+)
 _is_first_of_tenant = func.row_number().over(partition_by=Tenant.id) == 1
 _tenant_ids = union(
     select(Tenant.id).where(
@@ -70,7 +74,7 @@ class Place(NamedTuple):
     """A tenant with its active owners, if it may lose one, and its limit of seats."""
 
     tenant: Tenant
-    owners: set[UUID]
+    owners: list[UUID]  # once for each way in which they are owner
     seat_limit: Mapping[str, Any] | None
 
 
@@ -154,8 +158,8 @@ class _Rows:
             inactive_user_ids=[id_ for id_ in user_ids if self._is_inactive(id_)],
         )
         for tenant, user, membership, is_made_by_tenant, active_owners, has_role, limit in found:
-            place = self.places.get(tenant.idp_org_id, Place(tenant, set(), None))
-            place.owners.update(active_owners or ())
+            place = self.places.get(tenant.idp_org_id, Place(tenant, [], None))
+            place.owners[:] = active_owners or place.owners
             if limit is not None:  # one row of each tenant has it
                 place = place._replace(seat_limit=limit)
             self.places[tenant.idp_org_id] = place
@@ -174,7 +178,7 @@ class _Rows:
         if place is None:
             values |= {"idp_org_id": organization_id, "slug": slugs.find_free(values["slug"])}
             tenant = tenants.insert(values, actor=SYSTEM_IDP, into=self.writes)
-            self.places[organization_id] = Place(tenant, set(), None)
+            self.places[organization_id] = Place(tenant, [], None)
             return True
         before = organization_values(self.objects.before[key], organization_id)
         changes = self._changes(before, values, place.tenant)
@@ -219,8 +223,9 @@ class _Rows:
             changes.pop("is_active", None)
         if person.has_mapped_role:
             changes.pop("role", None)
-        if changes.get("is_active") is False or "role" in changes:
-            self._end_owner(person.user)
+        is_demoted = "role" in changes and person.membership.role == Role.OWNER
+        if changes.get("is_active") is False or is_demoted:
+            self._end_owner(person.user, in_one_way=changes.get("is_active") is not False)
         if changes:
             self.changed_memberships.append((person.membership, changes))
         return True
@@ -286,19 +291,19 @@ class _Rows:
         values = user_values(self.objects.now[Key(Kind.USER, user_id)])
         return values is not None and not values["is_active"]
 
-    def _end_owner(self, user: User) -> None:
+    def _end_owner(self, user: User, *, in_one_way: bool = False) -> None:
         """Take the user from the tenant's active owners, even if none is left."""
         place = self.places[user.idp_org_id]
-        owners.check_one_remains(
+        place.owners[:] = owners.check_one_remains(
             place.owners,
             user.id,
             tenant_id=user.tenant_id,
             actor=SYSTEM_IDP,
             allow_ownerless=True,
+            in_one_way=in_one_way,
             tenant=place.tenant,
             into=self.writes,
         )
-        place.owners.discard(user.id)
 
     def _changes(
         self, before: Mapping[str, object] | None, now: Mapping[str, object], row: object

@@ -203,9 +203,11 @@ class _Set:
         )
         directories.check_may_change(is_managed=is_managed, actor=self._actor)
         membership = known._replace(**changes)
-        is_owner = membership.role == Role.OWNER and membership.is_active
-        if known.role == Role.OWNER and not is_owner:
-            rows.lose_owner(tenant.id, known.user_id, actor=self._actor)
+        is_demoted = known.role == Role.OWNER != membership.role
+        if is_demoted or not membership.is_active:
+            rows.lose_owner(
+                tenant.id, known.user_id, actor=self._actor, in_one_way=membership.is_active
+            )
         if changes.get("is_active"):
             self._joined.add(tenant.id)
         # An earlier line may have changed it too, by its other id.

@@ -61,7 +61,7 @@ class Rows:
         self.memberships: dict[tuple[UUID, UUID], Membership] = {}
         self.memberships_by_id: dict[tuple[UUID, str], Membership] = {}
         self.subscriptions: dict[tuple[UUID, str], Subscription] = {}
-        self._owners: dict[UUID, set[UUID]] = {}
+        self._owners: dict[UUID, list[UUID]] = {}  # once for each way in which they are owner
         self._new_owners: dict[UUID, set[UUID]] = {}
         org_ids = {line.values["idp_org_id"] for line in valid}
         if org_ids:
@@ -111,16 +111,22 @@ class Rows:
         if membership and membership.role == Role.OWNER and membership.is_active and user.is_active:
             self._new_owners.setdefault(user.tenant_id, set()).add(user.id)
 
-    def lose_owner(self, tenant_id: UUID, user_id: UUID, *, actor: Actor) -> None:
+    def lose_owner(
+        self, tenant_id: UUID, user_id: UUID, *, actor: Actor, in_one_way: bool = False
+    ) -> None:
         """Take the user from the tenant's active owners; raises LastOwner. Locks the tenant."""
         if tenant_id not in self._owners:
-            self._owners[tenant_id] = set(LOCK_OWNERS.scalars(tenant_id=tenant_id))
-        remaining = self._owners[tenant_id]
-        remaining |= self._new_owners.pop(tenant_id, set())
-        owners.check_one_remains(
-            remaining, user_id, tenant_id=tenant_id, actor=actor, allow_ownerless=False
+            self._owners[tenant_id] = LOCK_OWNERS.scalars(tenant_id=tenant_id)
+        known = self._owners[tenant_id]
+        known.extend(self._new_owners.pop(tenant_id, set()).difference(known))
+        self._owners[tenant_id] = owners.check_one_remains(
+            known,
+            user_id,
+            tenant_id=tenant_id,
+            actor=actor,
+            allow_ownerless=False,
+            in_one_way=in_one_way,
         )
-        remaining.discard(user_id)
 
     def _find(self, statement: Statement, key: str, lines: Sequence[Line]) -> list[Any]:
         wanted = {

@@ -24,7 +24,11 @@ from app.search.filters import take_q
 from app.search.models import EntityType
 from app.users.models import User
 
-LOCKED_OWNERS = owners.locked_owners_of(Membership)
+LOCKED_OWNERS = {
+    True: owners.locked_owners(Membership.tenant_id),  # an assignment may have just been made
+    False: owners.locked_owners_of(Membership),
+}
+IS_ASSIGNED_OWNER = owners.is_assigned_owner(Membership)
 HAS_MAPPED_ROLE = directories.has_mapped_role(Membership.tenant_id, Membership.user_id)
 SEAT_LIMIT = case(
     (~Membership.is_active, seats.limit_of(Membership.tenant_id, member=Membership.user_id))
@@ -139,20 +143,23 @@ def _change(
     membership_id: UUID | str, values: Mapping[str, Json], action: str, actor: Actor
 ) -> Membership:
     further = [SEAT_LIMIT] if values.get("is_active") else []
-    membership, (active_owners, has_mapped_role, *limits) = queries.lock_with(
-        Membership, membership_id, LOCKED_OWNERS, HAS_MAPPED_ROLE, *further
-    )
-    if membership.role == Role.OWNER:
+    deactivates = values.get("is_active") is False
+    columns = LOCKED_OWNERS[deactivates], HAS_MAPPED_ROLE, IS_ASSIGNED_OWNER, *further
+    membership, found = queries.lock_with(Membership, membership_id, *columns)
+    active_owners, has_mapped_role, is_assigned_owner, *limits = found
+    if membership.role == Role.OWNER or is_assigned_owner:
         owners.check_may_change_owner(actor=actor)
     owners.check_may_grant(values.get("role", Role.VIEWER), actor=actor)
     check_precondition(membership)
-    if values.get("role", Role.OWNER) != Role.OWNER or values.get("is_active") is False:
+    is_demoted = membership.role == Role.OWNER != values.get("role", Role.OWNER)
+    if deactivates or is_demoted:
         owners.check_one_remains(
             active_owners,
             membership.user_id,
             tenant_id=membership.tenant_id,
             actor=actor,
             allow_ownerless=False,
+            in_one_way=not deactivates,
         )
     membership, changed = queries.update_row(Membership, membership, values, actor_id=actor.id)
     if changed is not None:

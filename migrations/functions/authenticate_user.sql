@@ -2,7 +2,8 @@
 --
 -- The scope is that of row-level security: the platform for a platform superadmin, otherwise the
 -- tenant of the organization. `user_id` and `role` are NULL unless the user and the membership are
--- active. A suspended tenant is found too.
+-- active. `role` is `owner` if an assigned role is, otherwise that of the membership. `assigned` has
+-- the permissions of assigned roles, those of products too. A suspended tenant is found too.
 --
 -- wanted_subject: the token's subject. wanted_org_id: its organization.
 -- Called by: app/auth/principals.py
@@ -13,8 +14,11 @@ CREATE OR REPLACE FUNCTION authenticate_user(
     OUT tenant_id uuid,
     OUT tenant_is_active boolean,
     OUT user_id uuid,
-    OUT role text
+    OUT role text,
+    OUT assigned text[]
 ) LANGUAGE plpgsql AS $$
+DECLARE
+    membership_id uuid;
 BEGIN
     is_superadmin := EXISTS (SELECT FROM platform_admins p WHERE p.subject = wanted_subject);
     SELECT t.id, t.is_active INTO tenant_id, tenant_is_active
@@ -25,10 +29,19 @@ BEGIN
         RETURN;
     END IF;
     PERFORM set_config('app.tenant_id', tenant_id::text, true);
-    SELECT u.id, m.role INTO user_id, role
+    SELECT u.id, m.role, m.id INTO user_id, role, membership_id
         FROM users u
         JOIN memberships m ON m.tenant_id = u.tenant_id AND m.user_id = u.id
         WHERE u.tenant_id = authenticate_user.tenant_id
             AND u.idp_user_id = wanted_subject AND u.is_active AND m.is_active;
+    IF user_id IS NOT NULL AND EXISTS (
+        SELECT FROM role_assignments a WHERE a.tenant_id = authenticate_user.tenant_id
+    ) THEN
+        SELECT array_agg(p),
+            coalesce(max(r.role) FILTER (WHERE r.role = 'owner'), authenticate_user.role)
+            INTO assigned, role
+            FROM assigned_roles(tenant_id, membership_id, user_id, NULL) r
+            LEFT JOIN LATERAL unnest(r.permissions) p ON true;
+    END IF;
 END
 $$
