@@ -27,6 +27,7 @@ class LogFormat(StrEnum):
     """How a record is written."""
 
     NATIVE = "native"  # as in the feed
+    OCSF = "ocsf"  # of the Open Cybersecurity Schema Framework
 
 
 class LogStreamState(StrEnum):

@@ -61,7 +61,7 @@ class Documented(Schema):
     descriptions = {
         "kind": "What the target is.",
         "description": "What the stream is for; for people.",
-        "format": "How a record is written; `native`: as in the feed.",
+        "format": "How a record is written; `native`: as in the feed, `ocsf`: as OCSF 1.4.0.",
     }
 
 

@@ -7,9 +7,19 @@ from collections.abc import Mapping
 from app.core.errors import Invalid
 from app.core.json_text import Json
 from app.core.validation.messages import under
+from app.log_streams.kinds.azure_monitor import AZURE_MONITOR
+from app.log_streams.kinds.datadog import DATADOG
 from app.log_streams.kinds.https import HTTPS
+from app.log_streams.kinds.slack import SLACK
+from app.log_streams.kinds.splunk import SPLUNK
 
-KINDS = {"https": HTTPS}
+KINDS = {
+    "https": HTTPS,
+    "splunk": SPLUNK,
+    "datadog": DATADOG,
+    "azure_monitor": AZURE_MONITOR,
+    "slack": SLACK,
+}
 """The name of a kind, as in requests -> the kind."""
 
 

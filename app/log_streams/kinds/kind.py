@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+import orjson
+
 from app.core.json_text import Json
 from app.core.outgoing import AddressRefused, Answer, FetchFailed, guarded, retry_after
+from app.core.validation.fields import Str
 from app.core.validation.schemas import Schema
 
 MEBIBYTE = 1024 * 1024
 TIMEOUT = 30.0  # seconds of one request
 MAX_ANSWER = 8_192  # bytes of an answer that are read
+
+
+NONE: Mapping[int, str] = {}
+
+
+class Secret(Str):
+    """A credential for the target: printable ASCII characters without spaces."""
+
+    longest = 2_000
+    allowed = "^[!-~]+$"
 
 
 class Refused(Exception):
@@ -87,8 +101,21 @@ def send(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answ
         raise Unavailable(f"The target gives no usable answer: {fault}.") from None
 
 
-def check(answer: Answer, credentials: str) -> None:
-    """Raise Refused for 401 and 403, naming the ``credentials``; Unavailable for any other error."""
+def post(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[Answer, dict[str, Json]]:
+    """POST JSON, as :func:`send`; the answer, and the JSON object in it ({} for anything else)."""
+    answer, found = send("POST", url, body, {"Content-Type": "application/json", **headers}), None
+    with suppress(ValueError):
+        found = orjson.loads(answer.body)
+    return answer, found if isinstance(found, dict) else {}
+
+
+def check(answer: Answer, credentials: str, refusals: Mapping[int, str] = NONE) -> None:
+    """Raise Refused for 401 and 403, naming the ``credentials``, and for a status of ``refusals``.
+
+    Raises Unavailable for any other error.
+    """
+    if reason := refusals.get(answer.status):
+        raise Refused(reason)
     if answer.status in (401, 403):
         raise Refused(f"The target refuses the {credentials} (status {answer.status}).")
     if not 200 <= answer.status < 300:
