@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import JSON, Index, Text
+from sqlalchemy import JSON, BigInteger, Index, Text
 from sqlalchemy.orm import Mapped, mapped_column
 from uuid_utils.compat import uuid7
 
@@ -44,3 +44,27 @@ class AuditEvent(Model):
     before: Mapped[dict[str, Json]] = mapped_column(JSON, info=UNBOUNDED)
     after: Mapped[dict[str, Json]] = mapped_column(JSON, info=UNBOUNDED)
     request_id: Mapped[str] = mapped_column(Text, default="")
+
+
+class AuditPosition(Model):
+    """The place of an audit row in the order in which changes were committed.
+
+    The order is by ``position``, then by ``number``. The sequencer gives both: an audit row with an
+    event has its event's ``position``, any other that of the event before it. ``number`` is that of
+    the outbox. Rows that are older than this table have a negative ``number``, and the order of
+    their times. ``row_id`` is the target's id; None for one without a UUID.
+    """
+
+    __tablename__ = "audit_positions"
+    __table_args__ = (
+        Index(None, "tenant_id", "id", unique=True),
+        Index(None, "tenant_id", "target_type", "row_id", "position", "number"),
+        Index(None, "position", "number"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    number: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    id: Mapped[UUID] = mapped_column()
+    target_type: Mapped[str] = mapped_column(Text)
+    row_id: Mapped[UUID | None] = mapped_column()

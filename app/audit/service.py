@@ -70,7 +70,8 @@ def add_event(
 ) -> None:
     """Add one audit row for any target, also for one that is not a row with an id.
 
-    If the action is in :data:`app.audit.outbox.EVENT_TYPES`, the same statement adds an event.
+    The same statement adds a row to the outbox. It becomes an event if the action is in
+    :data:`app.audit.outbox.EVENT_TYPES`; otherwise it has no type and only gives a position.
     ``data`` has the target's columns after the change. None means: ``change.after`` has them all.
     """
     values = {
@@ -83,13 +84,11 @@ def add_event(
         "after": change.after,
         "request_id": current_request_id(),
     }
-    event_type = EVENT_TYPES.get(action)
+    event_type = EVENT_TYPES.get(action, "")
+    values |= {"type": event_type, "is_platform_actor": actor.is_operator}
+    values["data"] = data if event_type else None
+    values |= telemetry.carried()
     with writes(into) as w:
-        if event_type is None:
-            w.insert(AuditEvent, values)
-            return
-        values |= {"type": event_type, "is_platform_actor": actor.is_operator, "data": data}
-        values |= telemetry.carried()
         w.insert_into((AuditEvent, OutboxEvent), values)
     OUTBOX.notify()
 

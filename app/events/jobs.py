@@ -10,3 +10,9 @@ from app.events import positions
 def remove_old_events() -> None:
     """Remove the events that are older than ``EVENT_DAYS``."""
     positions.remove_old()
+
+
+@job(queue=Queue.MAINTENANCE, timeout=3600, every=3600)
+def order_older_audit_rows() -> None:
+    """Give positions to audit rows of earlier releases."""
+    positions.order_older()

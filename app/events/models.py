@@ -46,7 +46,7 @@ class EventColumns:
 
 
 class OutboxEvent(EventColumns, Model):
-    """An event that has no position yet.
+    """An event that has no position yet; with the type ``""`` an audit row that is no event.
 
     PostgreSQL gives ``number`` at the insertion. Of two changes of one row, the second waits for the
     commit of the first, so its number is larger.
@@ -80,7 +80,9 @@ _outbox.add_is_dependent_on(Event.__table__)
 class EventFeed(Model):
     """The only row: the last position given, and the last one whose event was removed for its age.
 
-    ``cursor_key`` encrypts positions for tenants.
+    ``cursor_key`` encrypts positions for tenants. The audit rows up to ``ordered_at`` and
+    ``ordered_id`` have a place in ``audit_positions``: ``ordered_count`` rows were looked at, and
+    ``ordered_position`` is the last position among them.
     """
 
     __tablename__ = "event_feed"
@@ -94,3 +96,9 @@ class EventFeed(Model):
             "decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex')"
         ),
     )
+    ordered_at: Mapped[datetime] = mapped_column(Moment, server_default=text("'-infinity'"))
+    ordered_id: Mapped[UUID] = mapped_column(
+        server_default=text("'00000000-0000-0000-0000-000000000000'")
+    )
+    ordered_position: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    ordered_count: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))

@@ -1,7 +1,8 @@
-"""Positions: given to the events of committed transactions, and removed with old events.
+"""Positions: given to the changes of committed transactions; old events are removed with theirs.
 
 One process at a time gives positions: it holds a lock until its transaction ends. So positions have
 no gaps, and a reader who has read up to a position never misses an event, whatever commits late.
+``audit_positions`` keeps the order for as long as the audit trail.
 """
 
 from __future__ import annotations
@@ -41,23 +42,59 @@ SEQUENCE = Statement(
     "  DELETE FROM event_outbox USING last WHERE event_outbox.number <= last.number"
     "  RETURNING event_outbox.*"
     "), placed AS ("
-    "  SELECT *, row_number() OVER (ORDER BY number) AS place, octet_length(before::text)"
+    "  SELECT *, count(*) FILTER (WHERE type <> '') OVER (ORDER BY number) AS place,"
+    "    octet_length(before::text)"
     "    + octet_length(after::text) + coalesce(octet_length(data::text), 0) <= :max_bytes"
     "    AS fits"
     "  FROM moved"
     "), feed AS ("
     "  INSERT INTO event_feed (id, last_position)"
-    "  SELECT 1, count(*) FROM moved HAVING count(*) > 0"
+    "  SELECT 1, max(place) FROM placed HAVING count(*) > 0"
     "  ON CONFLICT (id) DO UPDATE"
     "  SET last_position = event_feed.last_position + excluded.last_position"
-    "  RETURNING last_position - (SELECT count(*) FROM moved) AS given"
+    "  RETURNING last_position - (SELECT max(place) FROM placed) AS given"
+    "), recorded AS ("
+    "  INSERT INTO audit_positions (tenant_id, position, number, id, target_type, row_id)"
+    "  SELECT a.tenant_id, given + place, number, a.id, a.target_type,"
+    "    CASE WHEN pg_input_is_valid(a.target_id, 'uuid') THEN a.target_id::uuid END"
+    "  FROM feed, placed JOIN audit_events a USING (tenant_id, id)"
+    "), published AS ("
+    "  INSERT INTO events (position, tenant_id, id, created_at, type, actor,"
+    "    is_platform_actor, request_id, traceparent, before, after, data)"
+    "  SELECT given + place, tenant_id, id, created_at, type, actor, is_platform_actor,"
+    "    request_id, traceparent, CASE WHEN fits THEN before END,"
+    "    CASE WHEN fits THEN after END, CASE WHEN fits THEN data END"
+    "  FROM placed, feed WHERE type <> ''"
     ") "
-    "INSERT INTO events (position, tenant_id, id, created_at, type, actor,"
-    "  is_platform_actor, request_id, traceparent, before, after, data) "
-    "SELECT given + place, tenant_id, id, created_at, type, actor, is_platform_actor,"
-    "  request_id, traceparent, CASE WHEN fits THEN before END,"
-    "  CASE WHEN fits THEN after END, CASE WHEN fits THEN data END "
-    "FROM placed, feed",
+    "SELECT count(*) FROM moved",
+    prepare=False,
+)
+ORDER_OLDER = Statement(
+    "audit_positions.order_older",
+    "WITH older AS ("
+    "  SELECT a.tenant_id, a.id, a.created_at, a.target_type, a.target_id"
+    "  FROM audit_events a, event_feed"
+    "  WHERE (a.created_at, a.id) > (ordered_at, ordered_id)"
+    "    AND a.created_at < now() - interval '10 minutes'"
+    "  ORDER BY a.created_at, a.id LIMIT :batch"
+    "), placed AS ("
+    "  SELECT o.*, p.position IS NULL AS is_missing, greatest(ordered_position,"
+    "      max(coalesce(p.position, e.position)) OVER (ORDER BY o.created_at, o.id)) AS position,"
+    "    ordered_count + row_number() OVER (ORDER BY o.created_at, o.id) AS place"
+    "  FROM event_feed, older o"
+    "  LEFT JOIN audit_positions p ON p.tenant_id = o.tenant_id AND p.id = o.id"
+    "  LEFT JOIN events e ON e.tenant_id = o.tenant_id AND e.id = o.id"
+    "), given AS ("
+    "  INSERT INTO audit_positions (tenant_id, position, number, id, target_type, row_id)"
+    "  SELECT tenant_id, position, place - (1::bigint << 62), id, target_type,"
+    "    CASE WHEN pg_input_is_valid(target_id, 'uuid') THEN target_id::uuid END"
+    "  FROM placed WHERE is_missing"
+    "), reached AS ("
+    "  UPDATE event_feed SET ordered_at = created_at, ordered_id = placed.id,"
+    "    ordered_position = position, ordered_count = place"
+    "  FROM placed WHERE place = (SELECT max(place) FROM placed)"
+    ") "
+    "SELECT count(*) FROM placed",
     prepare=False,
 )
 REMOVE_OLD = Statement(
@@ -78,6 +115,20 @@ REMOVE_OLD = Statement(
     prepare=False,
 )
 
+REMOVE_OLD_ORDER = Statement(
+    "audit_positions.remove_old",
+    text(
+        "WITH oldest AS ("
+        "  SELECT tenant_id, position, number FROM audit_positions"
+        "  ORDER BY position, number LIMIT :batch"
+        ") "
+        "DELETE FROM audit_positions a USING oldest o"
+        " WHERE a.tenant_id = o.tenant_id AND a.position = o.position AND a.number = o.number"
+        "  AND a.id < first_id_of(:before)"
+    ).bindparams(bindparam("before", type_=Moment)),
+    prepare=False,
+)
+
 
 def sequence(limit: int | None = None) -> int:
     """Give positions to the oldest rows of the outbox, at most ``limit``; their number.
@@ -89,13 +140,28 @@ def sequence(limit: int | None = None) -> int:
         tenancy.note(tenancy.PLATFORM)
         if not found.is_mine:
             return 0
-        return SEQUENCE.execute(batch=limit or BATCH, max_bytes=MAX_BYTES)
+        moved: int = SEQUENCE.scalar(batch=limit or BATCH, max_bytes=MAX_BYTES)
+        return moved
+
+
+def order_older() -> None:
+    """Give positions to the audit rows of earlier releases, in the order of their times.
+
+    Each row is looked at once, ten minutes after it was written. So this can be stopped at any
+    moment and continues where it was.
+    """
+    while True:
+        with tenancy.platform_transaction():
+            if not ORDER_OLDER.scalar(batch=BATCH):
+                return
 
 
 def remove_old() -> None:
-    """Remove the events that are older than ``EVENT_DAYS``.
+    """Remove the events older than ``EVENT_DAYS``, and the places of audit rows that are gone.
 
     A batch locks the row of the feed, for which the sequencer waits, so it has to be short.
     """
     before = utcnow() - timedelta(days=current_config().event_days)
     delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, before=before))
+    before = utcnow() - timedelta(days=current_config().audit_days)
+    delete_in_batches(lambda limit: REMOVE_OLD_ORDER.execute(batch=limit, before=before))

@@ -1,6 +1,6 @@
 -- The least UUIDv7 of a moment (RFC 9562): its milliseconds, then zeros.
 --
--- Called by: add_audit_partitions, drop_audit_partition
+-- Called by: app/events/positions.py, add_audit_partitions, drop_audit_partition
 CREATE OR REPLACE FUNCTION first_id_of(moment timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT rpad(

@@ -25,6 +25,7 @@ IMPERSONAL = {
     "alembic_version": "version_num",
     "api_keys": "digest name permissions prefix",
     "audit_events": "action target_id target_type",
+    "audit_positions": "target_type",
     "billing_comparisons": "counts cursor error provider",
     "billing_customers": "customer_id provider",
     "console_sessions": "digest org_id",

@@ -29,6 +29,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
+from uuid_utils.compat import uuid7
 
 from app.audit.models import AuditEvent
 from app.auth.models import ConsoleSession, ConsoleTicket, PlatformAdmin
@@ -74,6 +75,9 @@ from app.scim.models import ENTERPRISE, ScimUser
 from app.search.models import EntityType
 
 ALL_ROWS = 2**31 - 1
+NOBODY = {
+    (PLATFORM_TENANT_ID, ERASED): None
+}  # whom the audit row of a person without users is about
 ACTOR_COLUMNS = ("created_by_user_id", "updated_by_user_id", "created_by", "requested_by")
 DIRECTORY, MANAGER = ScimUser.__table__, (ENTERPRISE, "manager")
 SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
@@ -271,12 +275,20 @@ def _change(table: Table, values: Mapping[str, object]) -> Update:
 def _record(work: Erasure, actor: Actor) -> None:
     """Add an audit row and an event about the erasure in each tenant of the person."""
     connection, person = work.connection, work.person
-    common = {"actor": actor.id, "before": {}, "after": {"rows": dict(work.done)}, "request_id": ""}
-    event = {**common, "type": "user.erased", "is_platform_actor": actor.is_operator}
-    for user in connection.execute(select(USERS).where(USERS.c.id.in_(person.user_ids))):
-        values = {**event, "tenant_id": user.tenant_id, "data": dict(user._mapping)}
-        connection.execute(insert(OutboxEvent).values(values))
-    places = [(tenant_id, str(user_id)) for tenant_id, user_id in person.users]
-    for tenant_id, target_id in places or [(PLATFORM_TENANT_ID, ERASED)]:
-        row = {"tenant_id": tenant_id, "target_id": target_id, "target_type": "user"}
-        connection.execute(insert(AuditEvent).values(**common, **row, action="user.erased"))
+    common: dict[str, object] = {
+        "actor": actor.id,
+        "before": {},
+        "after": {"rows": dict(work.done)},
+        "request_id": "",
+    }
+    found = connection.execute(select(USERS).where(USERS.c.id.in_(person.user_ids)))
+    rows: dict[tuple[object, str], dict[str, object] | None] = {
+        (row.tenant_id, str(row.id)): dict(row._mapping) for row in found
+    }
+    event = {"type": "user.erased", "is_platform_actor": actor.is_operator}
+    for (tenant_id, target_id), data in (rows or NOBODY).items():
+        common |= {"tenant_id": tenant_id, "id": uuid7()}
+        row = {"target_id": target_id, "target_type": "user", "action": "user.erased"}
+        connection.execute(insert(AuditEvent).values(**common, **row))
+        if data is not None:
+            connection.execute(insert(OutboxEvent).values(**common, **event, data=data))
