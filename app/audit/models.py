@@ -52,7 +52,8 @@ class AuditPosition(Model):
     The order is by ``position``, then by ``number``. The sequencer gives both: an audit row with an
     event has its event's ``position``, any other that of the event before it. ``number`` is that of
     the outbox. Rows that are older than this table have a negative ``number``, and the order of
-    their times. ``row_id`` is the target's id; None for one without a UUID.
+    their times. ``row_id`` is the target's id; None for one without a UUID. ``version`` and
+    ``updated_at`` are the target's after the change; None where they are not known.
     """
 
     __tablename__ = "audit_positions"
@@ -68,3 +69,5 @@ class AuditPosition(Model):
     id: Mapped[UUID] = mapped_column()
     target_type: Mapped[str] = mapped_column(Text)
     row_id: Mapped[UUID | None] = mapped_column()
+    version: Mapped[int | None] = mapped_column(BigInteger)
+    updated_at: Mapped[datetime | None] = mapped_column(Moment)

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from migrations.replaceable import install
 from migrations.security import isolate
 
 revision = "0046"
@@ -31,6 +32,8 @@ def upgrade():
         sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("row_id", sa.Uuid(), nullable=True),
+        sa.Column("version", sa.BigInteger(), nullable=True),
+        sa.Column("updated_at", postgresql.TIMESTAMP(timezone=True), nullable=True),
         sa.Column("target_type", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", "position", "number", name=op.f("pk_audit_positions")),
     )
@@ -43,9 +46,11 @@ def upgrade():
         op.f("ix_audit_positions_position_number"), "audit_positions", ["position", "number"]
     )
     isolate("audit_positions", "SELECT, INSERT, DELETE")
+    install(revision, "audit_target")
 
 
 def downgrade():
+    op.execute("DROP FUNCTION audit_target(text, json)")
     op.drop_table("audit_positions")
     for name in FEED:
         op.drop_column("event_feed", name)

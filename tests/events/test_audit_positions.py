@@ -6,6 +6,7 @@ from app import create_app
 from app.audit.models import AuditEvent, AuditPosition
 from app.events import positions
 from app.events.models import Event
+from app.users.models import User
 from tests import database
 from tests.factories import create_member, create_user, platform_token
 
@@ -52,6 +53,9 @@ def test_every_audit_row_gets_the_position_of_its_event(api, changes):
     kept = database.rows(AuditPosition, row_id=changes.id)
     assert {row.target_type for row in kept} == {"user"}
     assert len(kept) == 2
+    now = database.row(User, id=changes.id)
+    assert [row.version for row in kept] == [now.version - 1, now.version]
+    assert kept[1].updated_at == now.updated_at
 
 
 def test_rows_of_earlier_releases_are_ordered_once(app, api, changes, superuser):
