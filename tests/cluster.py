@@ -17,8 +17,9 @@ import psycopg2
 from psycopg2.extensions import connection
 
 from app.dev.engines.account import server_account
-from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, OWNER_ROLE, DevError, Instance
+from app.dev.engines.instance import APPLICATION_ROLE, DATABASE, DevError, Instance
 from app.dev.engines.postgres import SUPERUSER, Postgres, program
+from tests import migrated
 from tests.ports import free_port
 from tests.running.serving import HOST, READY_SECONDS, wait_until
 
@@ -169,11 +170,9 @@ class Cluster:
         return [node for node in self.nodes if node is not self.primary]
 
     def start(self) -> None:
-        """Create the primary with the service's roles and its empty database, then the standbys."""
+        """Start the primary with the migrated database, then the standbys."""
+        migrated.prepare(self.primary.instance.folder)
         self.primary.start()
-        for role in (OWNER_ROLE, APPLICATION_ROLE):
-            self.primary.execute(f"CREATE ROLE {role} LOGIN")
-        self.primary.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER_ROLE}")
         # pg_rewind needs old WAL. It recovers a killed node with the settings of the data folder.
         self.primary.execute("ALTER SYSTEM SET wal_keep_size = '512MB'")
         self.primary.execute("SELECT pg_reload_conf()")
@@ -247,7 +246,7 @@ class Cluster:
 def cluster(standbys: int = 2, **settings: str) -> Iterator[Cluster]:
     """A running primary and its ``standbys``, with further ``settings`` of PostgreSQL.
 
-    Their database has no tables yet. They replicate asynchronously until
+    Their database is migrated and empty. They replicate asynchronously until
     :meth:`Cluster.replicate_synchronously`.
     """
     folder = Path(tempfile.mkdtemp(prefix="controlplane-cluster-"))

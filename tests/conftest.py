@@ -8,11 +8,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from functools import partialmethod
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
-import flask_migrate
 import psycopg2
 import pytest
 from flask import Flask
@@ -35,7 +34,7 @@ from app.dev.environment import development_environment
 from app.events import positions
 from app.extensions import db
 from app.tenants.models import Tenant
-from tests import factories
+from tests import factories, migrated
 from tests.document import operation_of
 from tests.inbox.sending import Sender
 
@@ -51,6 +50,12 @@ TEST_SETTINGS = {"RATELIMIT_ENABLED": "0", "LOG_LEVEL": "WARNING", "DB_POOL_SIZE
 
 
 gc.disable()  # until all tests are found: collections would take a third of that time
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let all test processes have copies of one migrated database."""
+    if migrated.VARIABLE not in os.environ:  # not in a process of xdist
+        config.add_cleanup(partial(shutil.rmtree, migrated.share_one()))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -78,6 +83,7 @@ def instance() -> Iterator[Instance]:
     """Private engines of this test session, in a folder of their own."""
     folder = Path(tempfile.mkdtemp(prefix="controlplane-tests-"))
     folder.chmod(0o755)  # the engines' account must get in where root runs the tests
+    migrated.prepare(folder)
     with engines(folder, durable=False):
         yield Instance.at(folder)
     shutil.rmtree(folder)
@@ -94,8 +100,6 @@ def app(environment: Mapping[str, str]) -> Iterator[Flask]:
     """The application on a migrated, empty database."""
     app = create_app(environment)
     factories.bind(app)
-    with app.app_context():
-        flask_migrate.upgrade()
     yield app
     with app.app_context():
         db.engine.dispose()

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import flask_migrate
 import pytest
 from flask import Flask
 
@@ -60,8 +59,6 @@ def replicated(
             **settings,
         }
         app = create_app(complete)
-        with app.app_context():
-            flask_migrate.upgrade()
         nodes.wait_for_replay()
         found = Replicated(nodes, complete, app)
         found.wait_for(State.OK)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import flask_migrate
 import psutil
 from flask import Flask
 
@@ -16,7 +15,7 @@ from app.dev.engines.instance import Instance
 from app.dev.engines.sharing import Engines
 from app.dev.environment import development_environment
 from app.extensions import db
-from tests import factories
+from tests import factories, migrated
 from tests.conftest import TEST_SETTINGS
 
 
@@ -54,12 +53,11 @@ def private_engines(**settings: str) -> Iterator[PrivateEngines]:
         "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
         **settings,
     }
+    migrated.prepare(folder)
     engines = Engines.of(Instance.at(folder))
     try:
         engines.start()
         app = create_app({**environment, "LOG_LEVEL": "WARNING"})  # the level of this process
-        with app.app_context():
-            flask_migrate.upgrade()
         with factories.bound(app):
             yield PrivateEngines(engines, environment, app)
         with app.app_context():

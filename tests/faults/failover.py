@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import flask_migrate
 from flask import Flask
 
 from app import create_app
@@ -94,8 +93,6 @@ def _prove(
         "LOG_LEVEL": "ERROR",
     }
     app = create_app({**environment, "LOG_LEVEL": "WARNING"})  # the level of this process
-    with app.app_context():
-        flask_migrate.upgrade()
     with factories.bound(app):
         _fail_repeatedly(app, nodes, environment, endpoint, report, kills, sweeping)
     with app.app_context():

@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import flask_migrate
 import psutil
 from flask import Flask
 
@@ -26,7 +25,7 @@ from app.dev.engines.sharing import Engines
 from app.dev.environment import development_environment
 from app.dev.processes import PROJECT
 from app.extensions import db
-from tests import factories
+from tests import factories, migrated
 from tests.ports import free_port
 
 SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
@@ -139,12 +138,11 @@ def installation(**settings: str) -> Iterator[Installation]:
     """A running installation with an empty database; ``settings`` go before :data:`SETTINGS`."""
     folder = Path(tempfile.mkdtemp(prefix="controlplane-hostile-"))
     folder.chmod(0o755)  # the engines' account must get in where root runs this
+    migrated.prepare(folder)
     found = Installation(folder, settings)
     try:
         found.engines.start()
         found.app = create_app({**found.environment, "LOG_LEVEL": "WARNING"})
-        with found.app.app_context():
-            flask_migrate.upgrade()
         with found.served(found.port) as found.gunicorn:
             yield found
         with found.app.app_context():

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import flask_migrate
 from flask import Flask
 from psycopg2.extensions import connection
 
@@ -33,7 +32,7 @@ from app.webhooks.deliveries import work
 from app.webhooks.deliveries.attempt import Result
 from benchmarks.dataset import fill
 from benchmarks.stage import connect
-from tests import factories
+from tests import factories, migrated
 from tests.conformance.webhook_samples import sample_files
 from tests.conftest import TEST_SETTINGS
 from tests.document import as_text
@@ -257,10 +256,9 @@ def private_application() -> Iterator[tuple[Flask, Instance]]:
     with tempfile.TemporaryDirectory(prefix="controlplane-plans-") as folder:
         Path(folder).chmod(0o755)  # the engines' account must get in where root runs this
         environment = development_environment({"INSTANCE_DIR": folder})
+        migrated.prepare(Path(folder))
         with engines(folder, durable=False):
             app = create_app({**environment, **TEST_SETTINGS, **ENVIRONMENT})
-            with app.app_context():
-                flask_migrate.upgrade()
             factories.bind(app)
             yield app, Instance.at(folder)
 
