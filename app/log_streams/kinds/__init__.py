@@ -10,10 +10,12 @@ from app.core.validation.messages import under
 from app.log_streams.kinds.azure_monitor import AZURE_MONITOR
 from app.log_streams.kinds.datadog import DATADOG
 from app.log_streams.kinds.https import HTTPS
+from app.log_streams.kinds.s3 import S3
 from app.log_streams.kinds.slack import SLACK
 from app.log_streams.kinds.splunk import SPLUNK
 
 KINDS = {
+    "s3": S3,
     "https": HTTPS,
     "splunk": SPLUNK,
     "datadog": DATADOG,

@@ -1,0 +1,117 @@
+"""The kind ``s3``, against a double that verifies signatures."""
+
+import gzip
+import json
+
+import pytest
+
+from app.core.clock import utcnow
+from app.log_streams import work
+from app.log_streams.kinds.s3 import REFUSALS, SKEWED
+from app.log_streams.models import LogStream
+from tests.database import row
+from tests.factories import create_log_stream, create_tenant, create_user
+from tests.log_streams.s3_server import s3_server
+from tests.log_streams.support import change, make_due, names, progress, write_due
+
+
+@pytest.fixture
+def bucket(app):
+    with s3_server() as found:
+        yield found
+
+
+def create(bucket, **values):
+    defaults = {"kind": "s3", "types": ["user.updated"], "state": "active"}
+    config = {**bucket.config, **values.pop("config", {})}
+    return create_log_stream(**defaults | values, config=config)
+
+
+class TestObjects:
+    def test_are_named_after_the_first_position(self, app, bucket):
+        stream = create(bucket)
+        change(app, create_user(create_tenant()), "Ada", "Grace")
+
+        write_due(app)
+
+        [(name, body)] = bucket.objects.items()
+        lines = gzip.decompress(body)
+        first = json.loads(lines.splitlines()[0])["position"]
+        assert name.startswith(f"audit/{utcnow():%Y/%m/%d}/")
+        assert name.endswith(f"-{first}.ndjson.gz")
+        assert names(lines) == ["Ada", "Grace"]
+        assert progress(stream).last_object in name
+
+    def test_a_retry_overwrites_its_object(self, app, bucket):
+        user = create_user(create_tenant())
+        stream = create(bucket)
+        change(app, user, "Ada")
+        lost = [True, False]
+        bucket.loses_answer = lambda: lost.pop(0)
+        write_due(app)
+        change(app, user, "Grace")  # not part of the batch that has begun
+
+        make_due(stream)
+        bucket.loses_answer = lambda: False
+        write_due(app)
+        make_due(stream)
+        write_due(app)
+
+        assert names(b"\n".join(bucket.lines())) == ["Ada", "Grace"]
+        assert (bucket.puts, len(bucket.objects)) == (3, 2)
+
+    def test_a_tenants_name_tells_no_position(self, app, bucket):
+        tenant = create_tenant()
+        create(bucket, tenant_id=tenant.id)
+        change(app, create_user(tenant), "Ada")
+
+        write_due(app)
+
+        [line] = bucket.lines()
+        [name] = bucket.objects
+        assert name.endswith(f"-{json.loads(line)['position']}.ndjson.gz")
+        assert not json.loads(line)["position"].isdecimal()
+
+
+class TestTest:
+    """``/test`` tells what is wrong by one sentence."""
+
+    @pytest.mark.parametrize(
+        ("config", "error"),
+        [
+            ({}, None),
+            ({"region": "us-east-1"}, REFUSALS["AuthorizationHeaderMalformed"]),
+            ({"bucket": "other"}, REFUSALS["NoSuchBucket"]),
+            ({"access_key_id": "AKIDOTHER"}, REFUSALS["InvalidAccessKeyId"]),
+            ({"secret_access_key": "wrong"}, REFUSALS["SignatureDoesNotMatch"]),
+        ],
+    )
+    def test_of_settings(self, app, bucket, config, error):
+        stream = create(bucket, config=config, state="paused")
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        assert progress(stream).test_error == error
+        assert progress(stream).tested_at is not None
+        assert len(bucket.objects) == (error is None)
+        assert row(LogStream, id=stream.id).state == "paused"
+        for line in bucket.lines():
+            assert json.loads(line)["type"] == work.TEST
+
+    def test_of_the_clock(self, app, bucket):
+        stream = create(bucket, state="paused")
+        bucket.clock = lambda: utcnow().timestamp() + 1_000
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        assert progress(stream).test_error == SKEWED
+
+    def test_of_a_target_that_does_not_answer(self, app, bucket):
+        stream = create(bucket, config={"endpoint": "http://127.0.0.1:9"}, state="paused")
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        assert progress(stream).test_error.startswith("The target gives no usable answer")
