@@ -267,6 +267,9 @@ class Config:
         number_between(1, 36_500), 400, "days for which the count of a period that is over is kept"
     )
     event_days: int = _setting(number_between(1, 3650), 90, "days until an event leaves the feed")
+    log_stream_days: int = _setting(
+        number_between(1, 365), 7, "further days for which events are kept that a log stream lacks"
+    )
     default_plan: str = _setting(
         parse_text,
         "free",

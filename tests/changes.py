@@ -44,6 +44,7 @@ from tests.factories import (
     create_hold,
     create_invitation,
     create_join_request,
+    create_log_stream,
     create_lot,
     create_preset,
     create_sso_connection,
@@ -156,6 +157,7 @@ def make_world(app: Flask) -> dict[str, Any]:
         request_id="",
     )
     create_webhook_endpoint(tenant_id)
+    create_log_stream(tenant_id, state="active", types=["user.*"])
     create_sso_connection(tenant_id)
     create_hold(tenant_id)
     create_lot(tenant_id)
@@ -241,6 +243,9 @@ VALUES = {
     },
     "DELETE /v1/custom-fields/{field_id}": lambda api, world: {
         "row_id": archived_field(api, world)
+    },
+    "DELETE /v1/log-streams/{stream_id}": lambda api, world: {
+        "row_id": str(create_log_stream(UUID(world["tenant_id"])).id)
     },
     "DELETE /v1/webhook-endpoints/{endpoint_id}": lambda api, world: {
         "row_id": str(create_webhook_endpoint(UUID(world["tenant_id"])).id)

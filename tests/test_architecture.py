@@ -157,6 +157,7 @@ class TestLayers:
     READS_ABOVE = {
         "app.flags.evaluation: event_feed": "its key encrypts the grants of event streams",
         "app.custom_fields.health: tenants": "it names tenants by their slugs",
+        "app.events.positions: log_stream_progress": "it keeps what a stream has not read",
         "app.flags.rules: users": "rules compare the user whom the context names",
         "app.plans.following: subscriptions": "the plan of a tenant follows its subscriptions",
         "app.plans.health: subscriptions": "it finds plans without a preset that they name",

@@ -22,6 +22,7 @@ from tests.factories import (
     create_hold,
     create_invitation,
     create_join_request,
+    create_log_stream,
     create_lot,
     create_member,
     create_setup_link,
@@ -50,6 +51,8 @@ ALSO = {
         *("events:read", "events:write"),
     ],
     "/v1/webhook-endpoints": ["events:read"],
+    "/v1/log-streams": ["events:read"],
+    "/v1/log-streams/{stream_id}/rewind": ["events:read"],
 }
 """Permissions that the body of a request needs too, by path."""
 
@@ -247,6 +250,7 @@ class TestOtherTenants:
                 create_join_request(row(Tenant, id=UUID(tenant["tenant_id"])))
             for _ in range(2):  # one is deleted
                 create_webhook_endpoint(UUID(tenant["tenant_id"]))
+                create_log_stream(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)
             create_sso_connection(UUID(tenant["tenant_id"]))
         return demo

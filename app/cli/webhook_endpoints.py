@@ -7,6 +7,7 @@ from cryptography.fernet import Fernet
 from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.core.db.tenancy import platform_transaction
+from app.log_streams import service as log_streams
 from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.refusals import Refused
 from app.webhooks.endpoints import service
@@ -31,7 +32,7 @@ def reencrypt(as_json: bool) -> None:
     After that the other keys can be removed.
     """
     try:
-        count = service.reencrypt()
+        counts = {"endpoints": service.reencrypt(), "log_streams": log_streams.reencrypt()}
     except Undecryptable as fault:
         raise Refused(f"{fault}: nothing was changed.") from None
-    print_rows([{"endpoints": count}], ["endpoints"], as_json=as_json)
+    print_rows([counts], [*counts], as_json=as_json)

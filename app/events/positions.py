@@ -105,7 +105,9 @@ REMOVE_OLD = Statement(
         "WITH last AS ("
         "  SELECT max(position) AS position"
         "  FROM (SELECT position, created_at FROM events ORDER BY position LIMIT :batch) AS oldest"
-        "  WHERE created_at < :before"
+        "  WHERE created_at < :before AND (created_at < :unread_before"
+        "    OR position <= ALL (SELECT min(position) FROM log_stream_progress"
+        "      HAVING min(position) IS NOT NULL))"
         "), removed AS ("
         "  DELETE FROM events USING last WHERE events.position <= last.position RETURNING 1"
         "), feed AS ("
@@ -113,7 +115,7 @@ REMOVE_OLD = Statement(
         "  WHERE last.position > removed_position"
         ") "
         "SELECT count(*) FROM removed"
-    ).bindparams(bindparam("before", type_=Moment)),
+    ).bindparams(bindparam("before", type_=Moment), bindparam("unread_before", type_=Moment)),
     prepare=False,
 )
 
@@ -161,9 +163,12 @@ def order_older() -> None:
 def remove_old() -> None:
     """Remove the events older than ``EVENT_DAYS``, and the places of audit rows that are gone.
 
-    A batch locks the row of the feed, for which the sequencer waits, so it has to be short.
+    Events that a log stream has not read are kept for ``LOG_STREAM_DAYS`` longer. A batch locks the
+    row of the feed, for which the sequencer waits, so it has to be short.
     """
-    before = utcnow() - timedelta(days=current_config().event_days)
-    delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, before=before))
-    before = utcnow() - timedelta(days=current_config().audit_days)
-    delete_in_batches(lambda limit: REMOVE_OLD_ORDER.execute(batch=limit, before=before))
+    config = current_config()
+    before = utcnow() - timedelta(days=config.event_days)
+    limits = {"before": before, "unread_before": before - timedelta(days=config.log_stream_days)}
+    delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, **limits))
+    ended = utcnow() - timedelta(days=config.audit_days)
+    delete_in_batches(lambda limit: REMOVE_OLD_ORDER.execute(batch=limit, before=ended))

@@ -140,7 +140,7 @@ def read_rows(
     return _feed(of_tenant=tenant_id is not None, of_types=types is not None).all(**values)
 
 
-def find_start(start: str, time: datetime | None, tenant_id: UUID | None) -> int:
+def find_start(start: str | datetime, tenant_id: UUID | None) -> int:
     """The position after which a reader begins: ``now``, ``beginning``, a position, or a time.
 
     For a time the reader also gets some events of the minute before it. Raises Invalid, and
@@ -149,8 +149,8 @@ def find_start(start: str, time: datetime | None, tenant_id: UUID | None) -> int
     feed: EventFeed | None = FIND_FEED.first()
     if feed is None or start == "beginning":
         return 0 if feed is None else feed.removed_position
-    if time is not None:
-        milliseconds = max(0, int((time.timestamp() - 60) * 1000))
+    if isinstance(start, datetime):
+        milliseconds = max(0, int((start.timestamp() - 60) * 1000))
         with in_platform_scope():  # the index has the events of all tenants
             found = FIND_FIRST_OF.scalar(id=str(UUID(int=milliseconds << 80)))
         return feed.last_position if found is None else found - 1

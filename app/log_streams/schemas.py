@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from datetime import datetime
 
 from app.audit.schemas import OwnerId
-from app.core.errors import Entry, Invalid, value_error
+from app.core.errors import Invalid
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AnyJson,
@@ -30,14 +29,24 @@ CONFIG = "The settings of the kind. " + " ".join(
 )
 
 
-class Position(AnyJson):
-    """``now``, ``beginning``, or a position of the feed, which loads as text."""
+START = {
+    "description": "Where in the feed to begin: `now`, `beginning` (the oldest event that is left),"
+    " the `position` of an event, after which the stream goes on, or a time (RFC 3339), with some"
+    " events before it.",
+    "anyOf": [{"type": "string"}, {"type": "integer"}],
+    "examples": ["beginning"],
+}
 
-    keywords = {"anyOf": [{"type": "string"}, {"type": "integer"}], "examples": ["beginning"]}
 
-    def from_json(self, value: object) -> str:
+class Start(AnyJson):
+    """A place in the feed: a text, or a datetime."""
+
+    def from_json(self, value: object) -> str | datetime:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise Invalid(refused("string_type", (), value))
+        if ":" in str(value):  # no position contains it
+            moment: datetime = AwareDateTime().from_json(value)
+            return moment
         return str(value)
 
 
@@ -54,7 +63,6 @@ class Documented(Schema):
         "test_error": None,
         "last_object": "2026/01/31/120000.000000-1234",
         "last_position": "1234",
-        "time": "2026-01-31T12:00:00Z",
         "start": "beginning",
         "state": "active",
     }
@@ -106,37 +114,20 @@ class LogStreamUpdateSchema(Documented):
     description = Str(max_length=1_000)
 
 
-class LogStreamStartSchema(Documented):
-    """Where to begin: one of both."""
-
-    start = Position(
-        data_key="from",
-        description="`now`, `beginning` (the oldest event that is left), or the `position` of an"
-        " event: the stream goes on after it.",
-    )
-    time = AwareDateTime(description="Begin with the events of this time, and some before it.")
-
-    def rules(self, values: dict[str, Any]) -> Iterable[Entry]:
-        if {"start", "time"} <= values.keys():
-            yield value_error(["body", "time"], "give either `from` or `time`", values["time"])
-
-
-class LogStreamRewindSchema(LogStreamStartSchema):
+class LogStreamRewindSchema(Documented):
     """Where to go on."""
 
-    def rules(self, values: dict[str, Any]) -> Iterable[Entry]:
-        yield from super().rules(values)
-        if not values:
-            yield refused("missing", ["body", "from"], {})
+    start = Start(data_key="from", required=True, metadata=START)
 
 
-class LogStreamCreateSchema(LogStreamUpdateSchema, LogStreamStartSchema):
-    """A new log stream; `from` is `now` unless it is given."""
+class LogStreamCreateSchema(LogStreamUpdateSchema):
+    """A new log stream."""
 
     kind = Literal(*KINDS, required=True)
     config = JsonObject(required=True, description=CONFIG)
     format = Choice(LogFormat, load_default=LogFormat.NATIVE)
     types = ListOf(TypePattern(), load_default=lambda: ["*"], metadata=TYPES)
+    start = Start(data_key="from", load_default="now", metadata=START)
     state = Literal(
         "active", "paused", load_default="active", description="`paused`, to test it first."
     )

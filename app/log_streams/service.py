@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+from sqlalchemy import bindparam, select
+
 from app.audit.service import record, record_creation
-from app.core.actors import Actor
+from app.config import current_config
+from app.core.actors import SYSTEM_JOB, Actor
 from app.core.clock import utcnow
 from app.core.db import queries
+from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
+from app.core.db.statements import Statement
 from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound
@@ -27,6 +34,25 @@ from app.webhooks.endpoints.service import LOCK_PLATFORM, check_types
 
 MAX_STREAMS = 10  # of a tenant, and of the platform
 TEST = "app.log_streams.jobs.test_log_stream"
+LOCK_ALL = Statement(
+    "log_stream_progress.lock_all",
+    select(LogStreamProgress)
+    .order_by(LogStreamProgress.tenant_id, LogStreamProgress.stream_id)
+    .with_for_update(),
+)
+LIST_BEHIND = Statement(
+    "log_streams.list_behind",
+    select(LogStream)
+    .join(LogStreamProgress, LogStreamProgress.stream_id == LogStream.id)
+    .where(
+        LogStreamProgress.tenant_id == LogStream.tenant_id,
+        LogStreamProgress.warned_at.is_(None),
+        LogStreamProgress.written_until < bindparam("before", type_=Moment),
+    )
+    .order_by(LogStream.id)
+    .limit(1_000)
+    .with_for_update(),
+)
 RUNNING = (LogStreamState.ACTIVE, LogStreamState.ERROR)
 
 
@@ -53,8 +79,7 @@ def create(
     format: LogFormat = LogFormat.NATIVE,
     description: str = "",
     state: str = LogStreamState.ACTIVE.value,
-    start: str = "now",
-    time: datetime | None = None,
+    start: str | datetime = "now",
     actor: Actor,
 ) -> LogStream:
     """Create a stream; ``tenant_id`` None makes one of the platform.
@@ -63,7 +88,7 @@ def create(
     Invalid for settings, for a position, and for types that the tenant has no events of.
     """
     shown, secrets = load_config(kind, config)
-    encrypted = encryption.encrypt(json.dumps(secrets))
+    encrypted = encryption.encrypt(json.dumps(secrets, sort_keys=True))
     if tenant_id is not None:  # the lock lets no other request add a stream
         queries.lock_with(Tenant, queries.visible_id(tenant_id))
     else:
@@ -88,9 +113,9 @@ def create(
         "tenant_id": owner,
         "stream_id": stream.id,
         "secrets": encrypted,
-        "position": find_start(start, time, tenant_id),
+        "position": find_start(start, tenant_id),
         "next_attempt_at": utcnow() if state in RUNNING else None,
-        "written_until": time or utcnow(),
+        "written_until": start if isinstance(start, datetime) else utcnow(),
     }
     insert_row(LogStreamProgress, progress)
     record_creation("log_stream.created", stream, actor=actor)
@@ -103,13 +128,16 @@ def update(stream_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -
     changed = dict(values)
     if "types" in changed:
         changed["types"] = sorted(set(changed["types"]))
+    if "format" in changed:
+        changed["format"] = changed["format"].value
     check_types(changed.get("types", ()), stream.tenant_id)
+    has_new_secrets = False
     if "config" in changed:
         changed["config"], secrets = load_config(stream.kind, changed["config"])
-        _set_progress(stream, {"secrets": encryption.encrypt(json.dumps(secrets))})
+        has_new_secrets = _replace_secrets(stream, secrets)
     stream, change = queries.update_row(LogStream, stream, changed, actor_id=actor.id)
-    if change is None and "config" in values:
-        change = Change({}, {"config": "secrets replaced"})  # nobody may read them
+    if change is None and has_new_secrets:
+        change = Change({}, {"secrets": "changed"})  # nobody may read them
     record("log_stream.updated", stream, change, actor=actor)
     return stream
 
@@ -135,22 +163,19 @@ def resume(stream_id: UUID | str, *, actor: Actor) -> LogStream:
     return stream
 
 
-def rewind(
-    stream_id: UUID | str, *, start: str = "now", time: datetime | None = None, actor: Actor
-) -> LogStream:
+def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> LogStream:
     """Go on at another place of the feed, with a new batch. Raises NotFound and PositionGone."""
     stream = _locked(stream_id)
     owner = None if stream.tenant_id == PLATFORM_TENANT_ID else stream.tenant_id
     values = {
-        "position": find_start(start, time, owner),
+        "position": find_start(start, owner),
         "batch_end": None,
         "claim": None,
         "warned_at": None,
         "next_attempt_at": utcnow() if stream.state in RUNNING else None,
     }
     _set_progress(stream, values)
-    change = Change({}, {"from": start, "time": time})
-    record("log_stream.rewound", stream, change, actor=actor)
+    record("log_stream.rewound", stream, Change({}, {"from": start}), actor=actor)
     return stream
 
 
@@ -178,6 +203,40 @@ def set_state(
     stream, change = queries.update_row(LogStream, stream, values, actor_id=actor.id)
     record(ACTIONS[state], stream, change, actor=actor)
     return stream
+
+
+def warn_behind() -> None:
+    """Record once for each stream that events which it has not read will be removed."""
+    before = utcnow() - timedelta(days=current_config().event_days)
+    for stream in LIST_BEHIND.all(before=before):
+        _set_progress(stream, {"warned_at": utcnow()})
+        change = Change({}, {"kept_days": current_config().log_stream_days})
+        record("log_stream.behind", stream, change, actor=SYSTEM_JOB)
+
+
+def reencrypt() -> int:
+    """Encrypt the secrets of all streams with the first key of ``SECRETS_KEY``; their number.
+
+    Raises SecretsKeyMissing, and Undecryptable where no key decrypts one.
+    """
+    streams = LOCK_ALL.all()
+    for one in streams:
+        key = {"tenant_id": one.tenant_id, "stream_id": one.stream_id}
+        secrets = encryption.encrypt(encryption.decrypt(one.secrets))
+        queries.update_where(LogStreamProgress, key, {"secrets": secrets})
+    return len(streams)
+
+
+def _replace_secrets(stream: LogStream, secrets: Mapping[str, Json]) -> bool:
+    """Store the secrets; False if they are the present ones."""
+    key = {"tenant_id": stream.tenant_id, "stream_id": stream.id}
+    progress: Any = queries.find_row(LogStreamProgress, **key)
+    new = json.dumps(secrets, sort_keys=True)
+    with suppress(encryption.Undecryptable):
+        if encryption.decrypt(progress.secrets) == new:
+            return False
+    _set_progress(stream, {"secrets": encryption.encrypt(new)})
+    return True
 
 
 def _locked(stream_id: UUID | str) -> LogStream:

@@ -32,7 +32,7 @@ from app.log_streams.models import LogStream, LogStreamProgress, LogStreamState
 from app.log_streams.service import RUNNING, set_state
 from app.webhooks.endpoints import encryption
 
-TEST = "test"  # the type of a test's record
+TEST = "log_stream.tested"  # the type of a test's record
 LEASE = 120  # seconds; more than an attempt takes
 FAILURES = 3  # attempts after which the state is `error`
 SHORTEST_WAIT, LONGEST_WAIT = 5.0, 3600.0  # seconds until the next attempt

@@ -112,6 +112,7 @@ class TestHistory:
             "/v1/invitations": "invitation.created",
             "/v1/setup-links": "setup_link.created",
             "/v1/webhook-endpoints": "webhook_endpoint.created",
+            "/v1/log-streams": "log_stream.created",
         }
 
 

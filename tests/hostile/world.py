@@ -142,6 +142,7 @@ def create_world(app: Flask, document: Document) -> World:
         "user_id": factories.create_user(tenant),
         "membership_id": factories.create_membership(tenant, owner, Role.OWNER),
         "endpoint_id": factories.create_webhook_endpoint(tenant.id),
+        "stream_id": factories.create_log_stream(tenant.id),
         "connection_id": create_connection(tenant)[0],
         "sso_connection_id": factories.create_sso_connection(tenant.id),
         "subscription_id": factories.create_subscription(tenant),

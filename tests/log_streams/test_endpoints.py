@@ -72,8 +72,8 @@ class TestCreate:
             ({"from": "beginning"}, 0),
             ({"from": str(feed.last - 1)}, feed.last - 1),
             ({"from": feed.last - 1}, feed.last - 1),
-            ({"time": (utcnow() - hour).isoformat()}, 0),
-            ({"time": (utcnow() + hour).isoformat()}, feed.last),
+            ({"from": (utcnow() - hour).isoformat()}, 0),
+            ({"from": (utcnow() + hour).isoformat()}, feed.last),
         ]
 
         for values, position in starts:
@@ -81,7 +81,7 @@ class TestCreate:
             assert answer.status_code == 201, answer.text
             stream = row(LogStream, id=answer.get_json()["data"]["id"])
             assert progress(stream).position == position, values
-        for values in ({"from": "9"}, {"from": "x"}, {"from": True}, {"from": "now", "time": 0}):
+        for values in ({"from": "9"}, {"from": "x"}, {"from": True}, {"from": "12:00"}):
             assert create(api, token, **values).status_code == 422
 
 

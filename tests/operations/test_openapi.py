@@ -18,7 +18,7 @@ from tests.factories import platform_token
 
 VERB = re.compile(
     "accept|archive|assign|cancel|check|consume|correct|create|decline|delete|evaluate|explain|export|extend|find|get|grant|lift|list"
-    "|patch|preview|receive|reconcile|recover|release|renew|reorder|replay|request|resend|restore|revoke|rotate"
+    "|patch|pause|preview|receive|reconcile|recover|release|renew|reorder|replay|request|resend|restore|resume|revoke|rewind|rotate"
     "|send|set|settle|suspend|sweep"
     "|test|update|validate|verify|withdraw"
 )

@@ -32,6 +32,7 @@ from tests.factories import (
     create_hold,
     create_invitation,
     create_join_request,
+    create_log_stream,
     create_lot,
     create_member,
     create_membership,
@@ -114,6 +115,7 @@ def fill(app, api, sender, slug, preset):
     place = {"idp_org_id": f"org_{slug}", "name": slug}
     save(ImportFault, import_id=made.id, line=1, type="user", errors=[], **place)
     create_webhook_endpoint(tenant.id)
+    create_log_stream(tenant.id)
     create_setup_link(tenant.id)
     create_invitation(tenant.id)
     create_sso_connection(tenant.id)

@@ -82,6 +82,8 @@ IMPERSONAL = {
     "usage_holds": "credits feature kind reference state",
     "users": "idp_org_id",
     "webhook_deliveries": "body error status type",
+    "log_stream_progress": "secrets",
+    "log_streams": "config description error format kind state types",
     "webhook_endpoint_states": "headers old_secret secret",
     "webhook_endpoints": "description disabled_reason header_names public_key signing types url",
     "webhook_events": "bp_subscription_id detail digest replay_key source status",

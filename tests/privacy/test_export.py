@@ -84,7 +84,7 @@ class TestCoverage:
         assert tables - set(of_person) == {
             "api_keys", "billing_customers", "credit_balances", "credit_entries", "credit_holds",
             "credit_lots", "custom_fields", "custom_field_indexes", "domains",
-            "feature_overrides",
+            "feature_overrides", "log_stream_progress", "log_streams",
             "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "sso_connections",
             "tenant_deletions", "tenant_notes", "usage_counters", "usage_days", "usage_holds",
@@ -92,5 +92,5 @@ class TestCoverage:
         }  # fmt: skip
         assert tables - set(of_tenant) == {
             "console_sessions", "console_tickets", "imports", "platform_admins",
-            "tenant_notes", "webhook_endpoint_states",
+            "log_stream_progress", "tenant_notes", "webhook_endpoint_states",
         }  # fmt: skip

@@ -158,6 +158,14 @@ SELECT id, id, created_at, updated_at, 1, true, 'https://example.com', '{user.*}
 FROM tenants;
 INSERT INTO webhook_endpoint_states (tenant_id, endpoint_id, secret, window_count)
 SELECT tenant_id, id, '', 0 FROM webhook_endpoints;
+INSERT INTO log_streams (tenant_id, id, created_at, updated_at, version, kind, config, format, types,
+    description, state, created_by_user_id, updated_by_user_id)
+SELECT id, id, created_at, updated_at, 1, 'https', '{"url": "https://127.0.0.1:9"}', 'native', '{*}',
+    '', 'active', 'x', 'x'
+FROM tenants;
+INSERT INTO log_stream_progress (tenant_id, stream_id, secrets, position, failures, next_attempt_at,
+    written_until)
+SELECT id, id, '', 0, 0, now() + interval '1 day', now() FROM tenants;
 INSERT INTO webhook_deliveries (tenant_id, id, created_at, endpoint_id, event_id, type, status,
     attempts, next_attempt_at)
 SELECT tenant_id, id, created_at, tenant_id, gen_random_uuid(), 'user.created',

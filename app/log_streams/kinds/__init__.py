@@ -15,8 +15,8 @@ from app.log_streams.kinds.slack import SLACK
 from app.log_streams.kinds.splunk import SPLUNK
 
 KINDS = {
-    "s3": S3,
     "https": HTTPS,
+    "s3": S3,
     "splunk": SPLUNK,
     "datadog": DATADOG,
     "azure_monitor": AZURE_MONITOR,

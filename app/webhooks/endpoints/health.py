@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from sqlalchemy import select, union_all
+
 from app.core.db.statements import Statement
 from app.core.health import Finding
+from app.log_streams.models import LogStreamProgress
 from app.webhooks.endpoints.encryption import SecretsKeyMissing, Undecryptable, decrypt
+from app.webhooks.endpoints.models import WebhookEndpointState
 
 SOME_SECRETS = Statement(
     "webhook_endpoint_states.some_secrets",
-    "SELECT secret FROM webhook_endpoint_states LIMIT 100",
+    union_all(
+        select(WebhookEndpointState.secret).limit(100), select(LogStreamProgress.secrets).limit(100)
+    ),
 )
 
 

@@ -15,6 +15,7 @@ from tests.factories import (
     create_domain,
     create_invitation,
     create_join_request,
+    create_log_stream,
     create_member,
     create_override,
     create_preset,
@@ -51,6 +52,7 @@ def world(app, api):
         create_override(tenant, preset, "exports", False)
         create_api_key(tenant)
         create_webhook_endpoint(tenant.id)
+        create_log_stream(tenant.id)
         create_domain(tenant)
         create_invitation(tenant.id)
         create_join_request(tenant)
