@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import aliased
 
 from app.access.credentials import Key, Member
-from app.access.steps import Step, StepName, assigned_of
+from app.access.steps import Assigned, Step, StepName
 from app.auth.guard import Requires, TenantSuspended
 from app.auth.models import ApiKey, PlatformAdmin
 from app.auth.permissions import PLATFORM_ONLY, Permission
@@ -201,7 +201,7 @@ def _find_person(
         _existing(found.Invitation),
         None if user is None else _sso_domain(user),
         is_superadmin=found.is_superadmin if own is None else None,
-        assigned=assigned_of(found.assigned),
+        assigned=[Assigned(*one) for one in found.assigned or ()],
     )
 
 
@@ -223,7 +223,7 @@ def _find_key(key_id: UUID, org_id: str | None, tenant_id: UUID | None) -> Key:
         found.ApiKey,
         _existing(found.Tenant),
         is_expired=bool(found.is_expired),
-        assigned=assigned_of(found.assigned),
+        assigned=[Assigned(*one) for one in found.assigned or ()],
     )
 
 

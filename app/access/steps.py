@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from app.auth.permissions import ASSIGNABLE, PLATFORM_ONLY, ROLE_PERMISSIONS, Permission, Role
@@ -43,28 +43,18 @@ class Step:
     row_id: UUID | None = None
 
 
-@dataclass(frozen=True)
-class Assigned:
+class Assigned(NamedTuple):
     """A role that an assignment gives for the whole tenant, with the permissions it inherits."""
 
-    id: UUID
+    id: str
     role: str
-    permissions: set[str]
-
-
-def assigned_of(found: Iterable[tuple[str, str, Sequence[str]]] | None) -> list[Assigned]:
-    """The assigned roles; ``found`` are rows of the database function ``assigned_roles``."""
-    roles: dict[str, Assigned] = {}
-    for id_, role, permissions in found or ():
-        one = roles.setdefault(id_, Assigned(UUID(id_), role, set()))
-        one.permissions.update(permissions)
-    return list(roles.values())
+    permissions: Sequence[str] | None
 
 
 def columns_of(assigned: Sequence[Assigned], role: str | None = None) -> dict[str, Any]:
     """What ``authenticate_user`` or ``authenticate_key`` would return for the roles."""
     is_owner = any(one.role == Role.OWNER for one in assigned)
-    names = [name for one in assigned for name in one.permissions]
+    names = [name for one in assigned for name in one.permissions or ()]
     return {"role": Role.OWNER.value if is_owner else role, "assigned": names}
 
 
@@ -97,11 +87,11 @@ def named_roles(assigned: Sequence[Assigned]) -> str:
 
 def assigned_permission_step(assigned: Sequence[Assigned], permission: Permission) -> Step | None:
     """The step that an assigned role satisfies; None if no role does."""
-    giving = [one for one in assigned if permission in one.permissions & ASSIGNABLE]
-    if not giving:
-        return None
-    found = f"The assigned role {giving[0].role} has the permission {permission}."
-    return passed(StepName.PERMISSION, found, giving[0].id)
+    for one in assigned if permission in ASSIGNABLE else ():
+        if permission in (one.permissions or ()):
+            found = f"The assigned role {one.role} has the permission {permission}."
+            return passed(StepName.PERMISSION, found, UUID(one.id))
+    return None
 
 
 def role_permission_step(role: Role, assigned: Sequence[Assigned], permission: Permission) -> Step:

@@ -1,9 +1,8 @@
--- The roles that assignments for the whole tenant give a member or an API key now, and the roles that
--- these inherit. The caller checks that the member or the key is active.
+-- The roles that assignments for the whole tenant give a member or an API key now, with the
+-- permissions that they inherit. The caller checks that the member or the key is active.
 --
 -- wanted_membership_id, wanted_user_id: the member, who also has the roles of their groups; or NULL.
 -- wanted_key_id: the API key; or NULL.
--- Returns a row for each role of the chain of each assignment; `role` is the key of the first one.
 -- Called by: authenticate_key, authenticate_user, app/access/service.py, app/memberships/owners.py
 CREATE OR REPLACE FUNCTION assigned_roles(
     wanted_tenant_id uuid, wanted_membership_id uuid, wanted_user_id uuid, wanted_key_id uuid
@@ -32,5 +31,7 @@ LANGUAGE sql STABLE ROWS 10 AS $$
             AND (r.tenant_id = wanted_tenant_id OR r.tenant_id IS NULL)
         WHERE c.length < 5
     )
-    SELECT c.id, c.first_key, c.permissions FROM chain c
+    SELECT c.id, c.first_key, array_agg(p) FILTER (WHERE p IS NOT NULL)
+    FROM chain c LEFT JOIN LATERAL unnest(c.permissions) p ON true
+    GROUP BY c.id, c.first_key
 $$

@@ -16,7 +16,7 @@ from app.memberships.models import Membership
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests import database
-from tests.factories import platform_token
+from tests.factories import create_assignment, platform_token
 from tests.inbox.sending import Sender, work_off
 from tests.memberships.test_last_owner import active_owners
 
@@ -122,6 +122,31 @@ class TestEnd:
 
         assert not any(row.is_active for row in database.rows(Membership))
         assert len(ownerless()) == 1
+
+
+class TestAssignedOwner:
+    """A member of another role whom an assignment makes an owner."""
+
+    @pytest.mark.parametrize("is_other_role", [True, False])
+    @pytest.mark.parametrize("type_", ENDS)
+    def test_counts_until_the_member_ends(self, deliver, join, type_, is_other_role):
+        _, membership = join("u1", "member" if is_other_role else "owner")
+        tenant = database.row(Tenant)
+        create_assignment(tenant, "owner", membership_id=membership.id)
+
+        deliver(type_, 10, **ENDS[type_])
+
+        assert len(ownerless()) == (type_ != "membership.updated")
+
+    @pytest.mark.parametrize("type_", ENDS)
+    def test_remains_for_another(self, deliver, join, type_):
+        join("u1", "owner")
+        _, membership = join("u2", "viewer")
+        create_assignment(database.row(Tenant), "owner", membership_id=membership.id)
+
+        deliver(type_, 10, **ENDS[type_])
+
+        assert ownerless() == []
 
 
 class TestBesideAnotherTransaction:

@@ -17,6 +17,7 @@ from app.users.models import User, UserErasure
 from tests.custom_fields.fields import create_field, index_rows
 from tests.database import row, rows
 from tests.factories import (
+    create_assignment,
     create_member,
     create_preset,
     create_tenant,
@@ -318,6 +319,27 @@ class TestOwners:
         _, faults = bring_in(app, api, *lines)
 
         assert [(one.line, one.errors[0]["type"]) for one in faults] == failed
+
+    @pytest.mark.parametrize(
+        ("lines", "failed"),
+        [
+            ([member_line("ada"), member_line("bob", "admin")], []),
+            ([member_line("ada"), member_line("bob", is_active=False)], [2]),
+            ([member_line("bob", is_active=False), member_line("ada")], [2]),
+            ([member_line("ada"), user_line("bob", is_active=False)], [2]),
+            ([member_line("bob", "owner"), member_line("bob"), member_line("ada")], []),
+        ],
+        ids=["another role", "the assigned leaves", "the other leaves", "the user", "role again"],
+    )
+    def test_by_assignment_count(self, app, api, lines, failed):
+        tenant = create_tenant(idp_org_id="org")
+        create_member(tenant, "owner", idp_user_id="ada")
+        _, membership, _ = create_member(tenant, "viewer", idp_user_id="bob")
+        create_assignment(tenant, "owner", membership_id=membership.id)
+
+        _, faults = bring_in(app, api, *lines)
+
+        assert [one.line for one in faults] == failed
 
 
 class TestAddresses:
