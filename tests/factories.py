@@ -29,7 +29,7 @@ from app.log_streams import service as log_streams
 from app.log_streams.models import LogStream
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
-from app.roles.models import AccessRole, RoleAssignment
+from app.roles.models import AccessResource, AccessRole, ProductPermission, RoleAssignment
 from app.setup_links.models import SetupLink
 from app.sso_connections import service as sso_connections
 from app.sso_connections.models import SsoConnection
@@ -46,6 +46,7 @@ from tests import database
 from tests.database import platform_transaction
 
 PLATFORM_SUBJECT = "platform-operator"
+BY_COMMAND = {"created_by_user_id": SYSTEM_CLI.id, "updated_by_user_id": SYSTEM_CLI.id}
 
 _numbers = count(1)
 _app: Flask
@@ -208,6 +209,9 @@ def create_assignment(tenant: Tenant, role: AccessRole | str, **values: Any) -> 
     """An assignment of a role, or of a template by its key; ``values`` say to whom."""
     if isinstance(role, str):
         role = database.row(AccessRole, tenant_id=None, key=role)
+    resource = values.pop("resource", None)
+    if resource is not None:
+        values |= {"resource_type": resource.type, "resource_id": resource.id}
     defaults = {
         "tenant_id": tenant.id,
         "role_id": role.id,
@@ -382,3 +386,19 @@ def create_webhook_endpoint(tenant_id: UUID) -> WebhookEndpoint:
         next_attempt_at=None,
     )
     return endpoint
+
+
+def create_permission(key: str, **values: Any) -> ProductPermission:
+    """A permission of the product."""
+    texts = {"description": "", "group_name": ""}
+    return save(ProductPermission, key=key, **texts | BY_COMMAND | values)
+
+
+def create_resource(
+    tenant: Tenant, type_: str, id_: str, *, parent: AccessResource | None = None, **attributes: Any
+) -> AccessResource:
+    """A resource; its type and id name it."""
+    place = {"type": type_, "id": id_, "attributes": attributes}
+    if parent is not None:
+        place |= {"parent_type": parent.type, "parent_id": parent.id}
+    return save(AccessResource, tenant_id=tenant.id, **place, **BY_COMMAND)

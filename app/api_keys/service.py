@@ -23,6 +23,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
+from app.roles.models import RoleAssignment
 from app.tenants.models import Tenant
 
 PREFIX_LENGTH = 10  # characters
@@ -119,7 +120,7 @@ def create(
 
 
 def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
-    """Revoke a key: the next request with it is refused. Raises NotFound.
+    """Revoke a key, and end its roles: the next request with it is refused. Raises NotFound.
 
     A second revocation changes nothing.
     """
@@ -128,6 +129,7 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
     if key.revoked_at is not None:
         return key
     key, change = queries.update_row(ApiKey, key, {"revoked_at": utcnow()}, actor_id=actor.id)
+    queries.delete_where(RoleAssignment, api_key_id=key.id)
     record("api_key.revoked", key, change, actor=actor, hidden=SECRET)
     return key
 

@@ -28,6 +28,7 @@ from app.flags.models import FeatureOverride
 from app.invitations.models import Invitation
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset, PlanPrice
+from app.roles.models import AccessRole, ProductPermission
 from app.setup_links.models import SetupLink
 from app.sso_connections.models import SsoConnection
 from app.subscriptions.models import Subscription
@@ -95,6 +96,8 @@ TARGET_NAME = func.coalesce(
                     ("override", FeatureOverride, FeatureOverride.flag_key),
                     ("plan_price", PlanPrice, _price_name),
                     ("plan_preset", PlanPreset, PlanPreset.name),
+                    ("permission", ProductPermission, ProductPermission.key),
+                    ("role", AccessRole, AccessRole.name),
                     ("scim_connection", ScimConnection, ScimConnection.name),
                     ("sso_connection", SsoConnection, SsoConnection.name),
                     ("setup_link", SetupLink, SetupLink.contact),

@@ -1,6 +1,6 @@
 """The types of events: a closed list, each with the shape of its ``data``.
 
-``plan.*`` and ``email.*`` are the platform's; all others also reach the tenant that they are about.
+``plan.*``, ``permission.*`` and ``email.*`` are the platform's; all others also reach the tenant that they are about.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from app.invitations.schemas import InvitationSchema, InvitationTokenSchema
 from app.log_streams.schemas import LogStreamSchema
 from app.memberships.schemas import TenantMembershipSchema
 from app.plans.schemas import PlanPresetSchema, TrialSchema
+from app.roles.schemas import (
+    AccessRoleSchema,
+    PermissionSchema,
+    ResourceSchema,
+    RoleAssignmentSchema,
+)
 from app.sso_connections.schemas import SsoConnectionSchema
 from app.subscriptions.schemas import SubscriptionSchema
 from app.tenants.schemas import TenantSchema
@@ -52,7 +58,11 @@ SCHEMAS: dict[str, type[Schema]] = {
     "log_stream": LogStreamSchema,
     "membership": TenantMembershipSchema,
     "override": OverrideSchema,
+    "permission": PermissionSchema,
     "plan": PlanPresetSchema,
+    "resource": ResourceSchema,
+    "role": AccessRoleSchema,
+    "role_assignment": RoleAssignmentSchema,
     "sso_connection": SsoConnectionSchema,
     "subscription": SubscriptionSchema,
     "tenant": TenantSchema,
@@ -151,9 +161,31 @@ _DESCRIBED: dict[str, tuple[str, Mapping[str, tuple[Json, Json]]]] = {
     "override.deleted": ("A feature override was deleted; `data` is what it was.", {}),
     "override.expired": ("A feature override has ended.", {}),
     "override.updated": ("A feature override was changed.", {"flag_value": (5, 10)}),
+    "permission.created": ("A permission of the product was created.", {}),
+    "permission.deleted": (
+        "A permission of the product was deleted; `data` is what it was.",
+        {},
+    ),
+    "permission.updated": (
+        "A permission of the product was changed.",
+        {"requires_flag": (None, "invoicing")},
+    ),
     "plan.created": ("A plan preset was created.", {}),
     "plan.deleted": ("A plan preset was deleted; `data` is what it was.", {}),
     "plan.updated": ("A plan preset was changed.", {"name": ("growth", "scale")}),
+    "resource.created": ("A resource was registered.", {}),
+    "resource.deleted": ("A resource was deleted; `data` is what it was.", {}),
+    "resource.updated": ("A resource was changed.", {"attributes": ({}, {"status": "open"})}),
+    "role.created": ("A role was created.", {}),
+    "role.deleted": ("A role was deleted; `data` is what it was.", {}),
+    "role.updated": ("A role was changed.", {"permissions": ([], ["invoices:approve"])}),
+    "role_assignment.created": ("A role was assigned.", {}),
+    "role_assignment.deleted": ("An assigned role was taken away; `data` is what it was.", {}),
+    "role_assignment.expired": ("The time of an assigned role is over.", {}),
+    "role_assignment.updated": (
+        "Another role has replaced the assigned one.",
+        {"role": ("accountant", "viewer")},
+    ),
     "sso_connection.activated": (
         "An SSO connection can be used.",
         {"state": ("inactive", "active")},

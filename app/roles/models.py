@@ -31,6 +31,7 @@ class ProductPermission(Attributed, Row):
     __tablename__ = "product_permissions"
     __table_args__ = (Index(None, "created_at", "id"), updated_index())
     resource_name = "permission"
+    kind = "product"  # where the permissions of this service are listed too
 
     key: Mapped[str] = mapped_column(Text, unique=True)
     description: Mapped[str] = mapped_column(Text)
@@ -52,6 +53,9 @@ class AccessRole(Attributed, Row):
         UniqueConstraint("tenant_id", "key", postgresql_nulls_not_distinct=True),
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "created_at", "id"),
+        Index(None, "key"),
+        Index(None, "inherits", postgresql_where=text("inherits IS NOT NULL")),
+        Index(None, "permissions", postgresql_using="gin"),
         updated_index(),
     )
     resource_name = "role"

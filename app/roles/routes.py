@@ -2,7 +2,276 @@
 
 from __future__ import annotations
 
-from app.core.http.blueprint import Blueprint
-from app.roles import models as models  # the tables
+import re
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
 
-BLUEPRINTS: tuple[Blueprint, ...] = ()
+from app.audit.includes import HISTORY, TENANT
+from app.audit.routes import add_history
+from app.auth.guard import current_actor, current_principal, requires
+from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
+from app.core.db.pages import Page
+from app.core.errors import Invalid, NotFound, value_error
+from app.core.http.blueprint import Blueprint
+from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
+from app.roles import access_resources, product_permissions, role_assignments, schemas, service
+from app.roles.access_resources import ResourceCycle, ResourceInUse, ResourceTooDeep, TooManyBelow
+from app.roles.models import AccessRole, ProductPermission
+from app.roles.product_permissions import PermissionInUse, TooManyPermissions
+from app.roles.role_assignments import RoleAssigned
+from app.roles.role_graph import RoleCycle, RoleTooDeep
+from app.roles.service import RoleExists, RoleFixed, RoleInUse, TemplateReadOnly, TooManyRoles
+
+permissions = Blueprint(
+    "permissions",
+    __name__,
+    url_prefix="/v1/permissions",
+    description="The permissions of the platform's product, and those of this service.",
+)
+roles = Blueprint(
+    "roles",
+    __name__,
+    url_prefix="/v1/roles",
+    description="Roles of tenants, and templates that every tenant has.",
+)
+assignments = Blueprint(
+    "role_assignments",
+    __name__,
+    url_prefix="/v1/role-assignments",
+    description="Further roles of members, groups and API keys, also for one resource only.",
+)
+resources = Blueprint(
+    "resources",
+    __name__,
+    url_prefix="/v1/resources",
+    description="Names of things of the product, for which roles can be assigned.",
+)
+BLUEPRINTS = (permissions, roles, assignments, resources)
+INCLUDES = (TENANT, HISTORY)
+
+
+@permissions.get("")
+@requires(Permission.ROLES_READ)
+@permissions.arguments(schemas.PermissionQuerySchema, location="query")
+@permissions.columns("key", "kind", "group", "description", "requires_flag", "requires_limit")
+@permissions.response(200, schemas.PermissionListSchema(many=True))
+def list_permissions(query: dict[str, Any]) -> Page:
+    """List the permissions that a role can have: this service's, then the product's."""
+    return product_permissions.list_permissions(**query)
+
+
+@permissions.get("/<permission_key>")
+@requires(Permission.ROLES_READ)
+@permissions.response(200, schemas.PermissionSchema)
+def get_permission(permission_key: str) -> ProductPermission | SimpleNamespace:
+    """Get a permission."""
+    return product_permissions.get_permission(permission_key)
+
+
+@permissions.put("/<permission_key>")
+@requires(Permission.SUPERADMIN)
+@permissions.arguments(schemas.PermissionSetSchema)
+@permissions.response(200, schemas.PermissionSchema)
+@permissions.raises(TooManyPermissions)
+def put_permission(body: dict[str, Any], permission_key: str) -> ProductPermission:
+    """Create or replace a permission of the product.
+
+    The key has up to 128 small letters, digits and `_.:-`, and begins with a letter. Whoever is
+    owner has it at once.
+    """
+    _check("permission_key", permission_key, schemas.PERMISSION_KEY)
+    return product_permissions.put(permission_key, body, actor=current_actor())
+
+
+@permissions.delete("/<permission_key>")
+@requires(Permission.SUPERADMIN)
+@permissions.response(204)
+@permissions.raises(PermissionInUse)
+def delete_permission(permission_key: str) -> None:
+    """Delete a permission of the product; 409 while a role has it."""
+    product_permissions.delete(permission_key, actor=current_actor())
+
+
+@roles.get("")
+@requires(Permission.ROLES_READ)
+@roles.arguments(schemas.AccessRoleQuerySchema, location="query")
+@roles.columns("id", "tenant.slug", "key", "name", "permissions", "inherits", "assignable_by")
+@roles.response(200, schemas.AccessRoleSchema(many=True), includes=INCLUDES)
+def list_roles(query: dict[str, Any]) -> Page:
+    """List roles: the templates, and the tenant's own."""
+    return service.list_roles(**query)
+
+
+@roles.post("")
+@requires(Permission.ROLES_WRITE)
+@roles.arguments(schemas.RoleOwnerSchema, location="query")
+@roles.arguments(schemas.AccessRoleCreateSchema)
+@roles.response(201, schemas.AccessRoleSchema)
+@roles.raises(RoleAboveOwn, RoleExists, TooManyRoles, RoleCycle, RoleTooDeep, TemplateReadOnly)
+def create_role(query: dict[str, Any], body: dict[str, Any]) -> AccessRole:
+    """Create a role of a tenant; as the platform also a template, which every tenant has.
+
+    You need every permission of the role yourself, those that it inherits included.
+    """
+    tenant_id, principal = query.get("tenant_id"), current_principal()
+    if tenant_id is None and principal.names_organization:
+        tenant_id = target_id()
+    return service.create(tenant_id, body, **_giver())
+
+
+@roles.get("/<role_id>")
+@requires(Permission.ROLES_READ)
+@roles.response(200, schemas.AccessRoleSchema, includes=INCLUDES)
+def get_role(role_id: str) -> AccessRole:
+    """Get a role."""
+    return service.get_role(role_id)
+
+
+@roles.patch("/<role_id>")
+@requires(Permission.ROLES_WRITE)
+@roles.arguments(schemas.AccessRoleUpdateSchema)
+@roles.response(200, schemas.AccessRoleSchema)
+@roles.raises(RoleAboveOwn, RoleCycle, RoleTooDeep, RoleFixed, TemplateReadOnly)
+def update_role(body: dict[str, Any], role_id: str) -> AccessRole:
+    """Update a role, for all who have it.
+
+    You need every permission that it has before and after. Of the five roles of memberships only the
+    name and the permissions of the product can change, of `owner` nothing.
+    """
+    return service.update(role_id, body, **_giver())
+
+
+@roles.delete("/<role_id>")
+@requires(Permission.ROLES_WRITE)
+@roles.arguments(schemas.ReplaceQuerySchema, location="query")
+@roles.response(204)
+@roles.raises(RoleAboveOwn, RoleInUse, RoleCycle, RoleTooDeep, RoleFixed, TemplateReadOnly)
+def delete_role(query: dict[str, Any], role_id: str) -> None:
+    """Delete a role.
+
+    409 `role_in_use` with the number while it is assigned or inherited. With `replace_with` the
+    other role takes its place, for up to 1,000 uses.
+    """
+    service.delete(role_id, **query, **_giver())
+
+
+@assignments.get("")
+@requires(Permission.ROLES_READ)
+@assignments.arguments(schemas.RoleAssignmentQuerySchema, location="query")
+@assignments.columns("id", "tenant.slug", "role", "membership_id", "group_id", "api_key_id")
+@assignments.response(200, schemas.RoleAssignmentSchema(many=True), includes=INCLUDES)
+def list_assignments(query: dict[str, Any]) -> Page:
+    """List assignments of roles."""
+    return role_assignments.list_assignments(**query)
+
+
+@assignments.post("")
+@requires(Permission.ROLES_WRITE)
+@assignments.arguments(TenantChoiceSchema, location="query")
+@assignments.arguments(schemas.RoleAssignmentCreateSchema)
+@assignments.response(201, schemas.RoleAssignmentSchema)
+@assignments.raises(
+    RoleAboveOwn,
+    RoleAssigned,
+    *map(NotFound.of, ("role", "membership", "group", "api_key", "resource")),
+)
+def create_assignment(query: dict[str, Any], body: dict[str, Any]) -> SimpleNamespace:
+    """Assign a role to a membership, to a group's members or to an API key.
+
+    It is added to what they have, and counts at the next request. You need every permission of the
+    role yourself, and the role that its `assignable_by` names.
+    """
+    tenant_id = target_id(query.get("tenant_id"))
+    return role_assignments.create(tenant_id, body, **_giver())
+
+
+@assignments.get("/<role_assignment_id>")
+@requires(Permission.ROLES_READ)
+@assignments.response(200, schemas.RoleAssignmentSchema, includes=INCLUDES)
+def get_assignment(role_assignment_id: str) -> SimpleNamespace:
+    """Get an assignment of a role."""
+    return role_assignments.get_assignment(role_assignment_id)
+
+
+@assignments.delete("/<role_assignment_id>")
+@requires(Permission.ROLES_WRITE)
+@assignments.response(204)
+@assignments.raises(OwnerOnly, LastOwner)
+def delete_assignment(role_assignment_id: str) -> None:
+    """Take an assigned role away; it ends at once."""
+    role_assignments.remove(role_assignment_id, actor=current_actor())
+
+
+@resources.get("")
+@requires(Permission.ROLES_READ)
+@resources.arguments(schemas.ResourceQuerySchema, location="query")
+@resources.columns("type", "id", "parent", "attributes", "updated_at")
+@resources.response(200, schemas.ResourceSchema(many=True))
+def list_resources(query: dict[str, Any]) -> Page:
+    """List a tenant's resources, by type and id."""
+    tenant_id, type_ = target_id(query.pop("tenant_id", None)), query.pop("type", None)
+    return access_resources.list_resources(tenant_id, type_=type_, **query)
+
+
+@resources.get("/<resource_type>/<resource_id>")
+@requires(Permission.ROLES_READ)
+@resources.arguments(TenantChoiceSchema, location="query")
+@resources.response(200, schemas.ResourceSchema)
+def get_resource(query: dict[str, Any], resource_type: str, resource_id: str) -> SimpleNamespace:
+    """Get a resource."""
+    return access_resources.get_resource(_tenant(query), resource_type, resource_id)
+
+
+@resources.put("/<resource_type>/<resource_id>")
+@requires(Permission.ROLES_WRITE)
+@resources.arguments(TenantChoiceSchema, location="query")
+@resources.arguments(schemas.ResourceSetSchema)
+@resources.response(200, schemas.ResourceSchema)
+@resources.raises(ResourceCycle, ResourceTooDeep, TooManyBelow, NotFound.of("parent"))
+def put_resource(
+    query: dict[str, Any], body: dict[str, Any], resource_type: str, resource_id: str
+) -> SimpleNamespace:
+    """Register a resource, or replace its parent and its attributes.
+
+    A type has up to 64 letters, digits and `_.:-`, an id up to 255 characters. A right on the
+    parent holds for the resource too, at the next question.
+    """
+    _check("resource_type", resource_type, schemas.RESOURCE_TYPE)
+    _check("resource_id", resource_id, schemas.RESOURCE_ID)
+    return access_resources.put(
+        _tenant(query), resource_type, resource_id, body, actor=current_actor()
+    )
+
+
+@resources.delete("/<resource_type>/<resource_id>")
+@requires(Permission.ROLES_WRITE)
+@resources.arguments(TenantChoiceSchema, location="query")
+@resources.response(204)
+@resources.raises(ResourceInUse)
+def delete_resource(query: dict[str, Any], resource_type: str, resource_id: str) -> None:
+    """Delete a resource; 409 while others are below it, or roles are assigned for it."""
+    access_resources.delete(_tenant(query), resource_type, resource_id, actor=current_actor())
+
+
+def _giver() -> dict[str, Any]:
+    """Who gives permissions, as the service's functions take it."""
+    principal = current_principal()
+    return {"actor": principal.actor, "held": principal.permissions}
+
+
+def _tenant(query: dict[str, Any]) -> UUID:
+    return target_id(query.get("tenant_id"))
+
+
+def _check(name: str, value: str, pattern: str) -> None:
+    """Raise Invalid for a part of the path that a new row cannot have as its name."""
+    if not re.fullmatch(pattern, value):
+        raise Invalid(value_error(["path", name], f"it must match {pattern}", value))
+
+
+add_history(roles, "/<role_id>", "role", service.get_role)
+add_history(
+    assignments, "/<role_assignment_id>", "role_assignment", role_assignments.get_assignment
+)

@@ -151,7 +151,7 @@ def upgrade():
     )
     for table, *indexes in (
         ("product_permissions", ["created_at", "id"]),
-        ("roles", ["tenant_id", "created_at", "id"], ["created_at", "id"]),
+        ("roles", ["tenant_id", "created_at", "id"], ["created_at", "id"], ["key"]),
         (
             "access_resources",
             ["tenant_id", "created_at", "id"],
@@ -178,6 +178,13 @@ def upgrade():
             postgresql_using="brin",
             postgresql_with={"pages_per_range": 16, "autosummarize": True},
         )
+    op.create_index(
+        op.f("ix_roles_inherits"),
+        "roles",
+        ["inherits"],
+        postgresql_where=sa.text("inherits IS NOT NULL"),
+    )
+    op.create_index(op.f("ix_roles_permissions"), "roles", ["permissions"], postgresql_using="gin")
     for target in ("membership_id", "group_id", "api_key_id"):
         op.create_index(
             f"uq_role_assignments_{target}",

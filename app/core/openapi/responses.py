@@ -34,7 +34,8 @@ RESOURCES = {
     "address": "suppression", "connection_id": "scim_connection", "delivery": "webhook_delivery",
     "endpoint_id": "webhook_endpoint", "event_id": "webhook_event", "evt_id": "event",
     "feature": "limit", "field_id": "custom_field", "key_id": "api_key",
-    "preset_id": "plan_preset", "stream_id": "log_stream",
+    "permission_key": "permission", "preset_id": "plan_preset", "resource_type": "resource",
+    "stream_id": "log_stream",
     "key": "tenant",  # an unknown flag is not a 404, so only the tenant can be missing
 }  # fmt: skip
 """Path parameter -> resource, where the resource is not the parameter's name without ``_id``."""

@@ -1,0 +1,237 @@
+"""Resources: names of things of the product, which can be below one another."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, exists, or_, select, tuple_
+
+from app.audit.service import add_event
+from app.core import json_text
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.pages import DEFAULT_LIMIT, Page
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
+from app.core.errors import Conflict, Invalid, NotFound, value_error
+from app.core.validation.scalars import is_storable
+from app.memberships.owners import locked_owners
+from app.roles.models import AccessResource, RoleAssignment
+from app.tenants.models import Tenant
+
+MAX_DEPTH = 8  # a resource without a parent has the depth 1
+MAX_MOVED = 10_000  # resources below one that gets another parent
+MAX_SIZE = 16 * 1024  # bytes of the attributes, as JSON
+
+LOCK = Statement(
+    "access_resources.lock_tenant",
+    select(locked_owners(Tenant.id)).where(Tenant.id == bindparam("tenant_id")),
+)
+ABOVE = Statement(
+    "access_resources.above",
+    """
+    WITH RECURSIVE above AS (
+        SELECT type, id, parent_type, parent_id, 1 AS level FROM access_resources
+        WHERE tenant_id = :tenant_id AND type = :type AND id = :id
+        UNION ALL
+        SELECT r.type, r.id, r.parent_type, r.parent_id, level + 1
+        FROM above a JOIN access_resources r
+            ON r.tenant_id = :tenant_id AND r.type = a.parent_type AND r.id = a.parent_id
+        WHERE level < :most
+    ) SELECT type, id FROM above
+    """,
+)
+"""A resource and all above it."""
+BELOW = Statement(
+    "access_resources.below",
+    """
+    WITH RECURSIVE below AS (
+        SELECT CAST(:type AS text) AS type, CAST(:id AS text) AS id, 1 AS level
+        UNION ALL
+        SELECT r.type, r.id, level + 1 FROM below b JOIN access_resources r
+            ON r.tenant_id = :tenant_id AND r.parent_type = b.type AND r.parent_id = b.id
+        WHERE level < :most
+    ) SELECT max(level) AS levels, count(*) AS number FROM (SELECT level FROM below LIMIT :limit) b
+    """,
+)
+"""How many levels a resource and all below it have."""
+_is_below = (
+    AccessResource.tenant_id == bindparam("tenant_id"),
+    AccessResource.parent_type == bindparam("type"),
+    AccessResource.parent_id == bindparam("id"),
+)
+_is_assigned = (
+    RoleAssignment.tenant_id == bindparam("tenant_id"),
+    RoleAssignment.resource_type == bindparam("type"),
+    RoleAssignment.resource_id == bindparam("id"),
+)
+IS_IN_USE = Statement(
+    "access_resources.is_in_use",
+    select(or_(exists().where(*_is_below), exists().where(*_is_assigned))),
+)
+_place = tuple_(AccessResource.type, AccessResource.id)
+_list = (
+    select(AccessResource)
+    .where(
+        AccessResource.tenant_id == bindparam("tenant_id"),
+        _place > tuple_(bindparam("after_type"), bindparam("after_id")),
+    )
+    .order_by(AccessResource.type, AccessResource.id)
+    .limit(bindparam("limit"))
+)
+LIST = Statement("access_resources.list", _list)
+LIST_OF_TYPE = Statement(
+    "access_resources.list_of_type", _list.where(AccessResource.type == bindparam("type"))
+)
+
+
+class ResourceInUse(Conflict):
+    code = "resource_in_use"
+    detail = "Other resources are below this one, or roles are assigned for it; remove them first."
+
+
+class ResourceCycle(Conflict):
+    code = "resource_cycle"
+    detail = "A resource cannot be below itself."
+
+
+class ResourceTooDeep(Conflict):
+    code = "resource_too_deep"
+    detail = f"At most {MAX_DEPTH} resources can be below one another."
+
+
+class TooManyBelow(Conflict):
+    code = "too_many_below"
+    detail = f"With more than {MAX_MOVED:,} resources below it, a resource keeps its parent."
+
+
+def get_resource(tenant_id: UUID, type_: str, resource_id: str) -> SimpleNamespace:
+    return shown(_get(tenant_id, type_, resource_id))
+
+
+def list_resources(
+    tenant_id: UUID,
+    *,
+    type_: str | None = None,
+    cursor: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+) -> Page:
+    """One page of a tenant's resources, by type and id."""
+    after_type, after_id = ("", "") if cursor is None else _read_cursor(cursor)
+    values = {"tenant_id": tenant_id, "after_type": after_type, "after_id": after_id}
+    values["limit"] = limit + 1
+    rows = LIST.all(**values) if type_ is None else LIST_OF_TYPE.all(**values, type=type_)
+    items = [shown(row) for row in rows[:limit]]
+    return Page(items, _make_cursor(items[-1]) if len(rows) > limit else None)
+
+
+def put(
+    tenant_id: UUID, type_: str, resource_id: str, values: Mapping[str, Any], *, actor: Actor
+) -> SimpleNamespace:
+    """Create or replace a resource. ``values`` has ``parent`` (or None) and ``attributes``.
+
+    Raises NotFound for an unknown tenant or parent, ResourceCycle, ResourceTooDeep, TooManyBelow,
+    and Invalid for attributes of more than :data:`MAX_SIZE`.
+    """
+    if json_text.size(values["attributes"]) > MAX_SIZE:
+        reason = f"attributes can have at most {MAX_SIZE} bytes of JSON"
+        raise Invalid(value_error(["body", "attributes"], reason, None))
+    _lock(tenant_id)
+    key = {"tenant_id": tenant_id, "type": type_, "id": resource_id}
+    known = queries.find_row(AccessResource, **key)
+    queries.check_precondition(known)
+    parent = values["parent"] or {"type": None, "id": None}
+    stored = {
+        "parent_type": parent["type"], "parent_id": parent["id"], "attributes": values["attributes"],
+    }  # fmt: skip
+    has_moved = known is None or (known.parent_type, known.parent_id) != (*parent.values(),)
+    if values["parent"] and has_moved:
+        _check_place(key, parent, is_new=known is None)
+    if known is not None:
+        row, change = queries.update_row(AccessResource, known, stored, actor_id=actor.id)
+        if change is not None:
+            _record("resource.updated", row, change, actor)
+        return shown(row)
+    by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
+    row = insert_row(AccessResource, {**key, **stored, **by})
+    _record("resource.created", row, Change({}, vars(shown(row))), actor)
+    return shown(row)
+
+
+def delete(tenant_id: UUID, type_: str, resource_id: str, *, actor: Actor) -> None:
+    """Delete a resource. Raises NotFound, and ResourceInUse."""
+    _lock(tenant_id)
+    row = _get(tenant_id, type_, resource_id)
+    queries.check_precondition(row)
+    if IS_IN_USE.scalar(tenant_id=tenant_id, type=type_, id=resource_id):
+        raise ResourceInUse
+    queries.delete_row(AccessResource, row)
+    _record("resource.deleted", row, Change(vars(shown(row)), {}), actor)
+
+
+def _lock(tenant_id: UUID) -> None:
+    """Wait for other changes of the tenant's resources and assignments."""
+    if LOCK.first(tenant_id=queries.visible_id(tenant_id)) is None:
+        raise NotFound.of(Tenant)
+
+
+def _check_place(key: Mapping[str, Any], parent: Mapping[str, Any], *, is_new: bool) -> None:
+    above = ABOVE.all(tenant_id=key["tenant_id"], **parent, most=MAX_DEPTH)
+    if not above:
+        raise NotFound.of("parent")
+    if (key["type"], key["id"]) in map(tuple, above):
+        raise ResourceCycle
+    levels = 1
+    if not is_new:
+        below = BELOW.one(**key, most=MAX_DEPTH, limit=MAX_MOVED + 2)
+        levels = below.levels
+        if below.number > MAX_MOVED + 1:
+            raise TooManyBelow
+    if len(above) + levels > MAX_DEPTH:
+        raise ResourceTooDeep
+
+
+def _get(tenant_id: UUID, type_: str, resource_id: str) -> AccessResource:
+    row = queries.find_row(AccessResource, tenant_id=tenant_id, type=type_, id=resource_id)
+    if row is None:
+        raise NotFound.of(AccessResource)
+    return row
+
+
+def _record(action: str, row: AccessResource, change: Change, actor: Actor) -> None:
+    add_event(
+        action,
+        target_id=f"{row.type}/{row.id}",
+        tenant_id=row.tenant_id,
+        change=change,
+        actor=actor,
+        data=vars(shown(row)),
+    )
+
+
+def shown(row: AccessResource) -> SimpleNamespace:
+    """The resource as answers have it."""
+    parent = row.parent_type and {"type": row.parent_type, "id": row.parent_id}
+    return SimpleNamespace(**row._asdict(), parent=parent)
+
+
+def _make_cursor(row: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps([row.type, row.id]).encode()).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[str, str]:
+    try:
+        type_, resource_id = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+        if not all(isinstance(part, str) and is_storable(part) for part in (type_, resource_id)):
+            raise ValueError("not written here")
+    except (ValueError, TypeError, binascii.Error, RecursionError):
+        reason = "this is not a cursor that a list answered"
+        raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None
+    return type_, resource_id

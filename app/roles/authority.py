@@ -1,0 +1,164 @@
+"""Nobody gives what they do not have: the order of editors, and what each of them holds.
+
+Who changes roles or assignments first locks the tenant's row, and then reads what they hold. So of
+two editors the second one sees what the first has taken away or given. Changes of templates and of
+product permissions exclude all of these for a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, any_, bindparam, func, or_, select
+
+from app.auth.models import ApiKey
+from app.auth.permissions import GRANTED_BY_PLATFORM, TENANT, Role
+from app.core.actors import Actor
+from app.core.db.queries import id_or_none, visible_id
+from app.core.db.statements import Statement
+from app.core.errors import NotFound
+from app.memberships.models import Membership
+from app.memberships.owners import RoleAboveOwn, locked_owners
+from app.roles.models import AccessRole, RoleAssignment
+from app.roles.role_graph import RoleGraph
+from app.scim.models import ScimMember
+from app.tenants.models import Tenant
+
+GRANTABLE = TENANT - GRANTED_BY_PLATFORM
+"""The permissions of this service that a role can have."""
+LOCK_KEY = 7_021_131  # of the advisory lock; changes of a tenant's roles share it
+
+LOCK_PLATFORM = Statement("roles.lock_all", select(func.pg_advisory_xact_lock(LOCK_KEY)))
+LOCK_TENANT = Statement(
+    "roles.lock_tenant",
+    select(
+        func.pg_advisory_xact_lock_shared(LOCK_KEY), locked_owners(Tenant.id).label("owners")
+    ).where(Tenant.id == bindparam("tenant_id")),
+)
+READ_TEMPLATES = Statement(
+    "roles.read_templates", select(AccessRole).where(AccessRole.tenant_id.is_(None))
+)
+READ = Statement(
+    "roles.read",
+    select(AccessRole).where(
+        or_(AccessRole.tenant_id == bindparam("tenant_id"), AccessRole.tenant_id.is_(None))
+    ),
+)
+
+
+def _assigned(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
+    """A column: the keys of the roles that some assignments give for the whole tenant."""
+    keys = select(AccessRole.key).join(RoleAssignment, RoleAssignment.role_id == AccessRole.id)
+    now = func.clock_timestamp()  # waiting for the lock may have taken a while
+    in_force = or_(RoleAssignment.expires_at.is_(None), RoleAssignment.expires_at > now)
+    whole_tenant = RoleAssignment.resource_type.is_(None)
+    return func.array(keys.where(whole_tenant, in_force, *conditions).scalar_subquery())
+
+
+_groups = select(ScimMember.group_id).where(
+    ScimMember.tenant_id == Membership.tenant_id, ScimMember.user_id == Membership.user_id
+)
+FIND_MEMBER = Statement(
+    "roles.find_member",
+    select(
+        Membership.role,
+        _assigned(
+            RoleAssignment.tenant_id == Membership.tenant_id,
+            or_(
+                RoleAssignment.membership_id == Membership.id,
+                RoleAssignment.group_id == any_(func.array(_groups.scalar_subquery())),
+            ),
+        ).label("keys"),
+    ).where(
+        Membership.tenant_id == bindparam("tenant_id"),
+        Membership.user_id == bindparam("user_id"),
+        Membership.is_active,
+    ),
+)
+FIND_KEY = Statement(
+    "roles.find_key",
+    select(
+        ApiKey.permissions,
+        _assigned(
+            RoleAssignment.tenant_id == ApiKey.tenant_id, RoleAssignment.api_key_id == ApiKey.id
+        ).label("keys"),
+    ).where(ApiKey.id == bindparam("key_id")),
+)
+
+
+class Locked(NamedTuple):
+    """What was read after the lock: the roles, and the users who are active owners."""
+
+    roles: RoleGraph
+    owners: Collection[UUID]
+
+
+class Holder(NamedTuple):
+    """What somebody holds for the whole tenant."""
+
+    rank: int
+    permissions: frozenset[str]
+    is_owner: bool
+
+
+def lock(tenant_id: UUID | None) -> Locked:
+    """Wait for other editors of the tenant's roles, or of the templates with None, then read them.
+
+    Raises NotFound for an unknown tenant.
+    """
+    if tenant_id is None:
+        LOCK_PLATFORM.execute()
+        return Locked(RoleGraph(READ_TEMPLATES.all()), ())
+    found = LOCK_TENANT.first(tenant_id=visible_id(tenant_id))
+    if found is None:
+        raise NotFound.of(Tenant)
+    return Locked(read(tenant_id), found.owners)
+
+
+def read(tenant_id: UUID | None) -> RoleGraph:
+    """The roles that a tenant can use; with None the templates."""
+    return RoleGraph(READ_TEMPLATES.all() if tenant_id is None else READ.all(tenant_id=tenant_id))
+
+
+def check_may_give(
+    role: AccessRole,
+    roles: RoleGraph,
+    tenant_id: UUID | None,
+    *,
+    actor: Actor,
+    held: Collection[str],
+) -> None:
+    """Raise RoleAboveOwn if the role has a permission that the actor lacks, or is above their rank.
+
+    Call it after :func:`lock`. ``held`` are the permissions of a platform key.
+    """
+    if actor.role is None:
+        return
+    holder = _holder(roles, tenant_id, actor, held)
+    if Role(role.assignable_by).rank > holder.rank:
+        raise RoleAboveOwn(f"Only the role {role.assignable_by} or a higher one can assign this.")
+    wanted = roles.permissions_of(role.key)
+    missing = sorted(wanted & GRANTABLE if holder.is_owner else wanted)
+    missing = [permission for permission in missing if permission not in holder.permissions]
+    if missing:
+        raise RoleAboveOwn(f"You do not have these permissions: {', '.join(missing[:10])}.")
+
+
+def _holder(
+    roles: RoleGraph, tenant_id: UUID | None, actor: Actor, held: Collection[str]
+) -> Holder:
+    rank, keys, permissions = Role(str(actor.role)).rank, [str(actor.role)], frozenset[str]()
+    if actor.has_platform_key:
+        return Holder(rank, frozenset(map(str, held)), is_owner=True)
+    if actor.id.startswith("key:"):
+        key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")))
+        keys, permissions = key.keys, frozenset(key.permissions)
+    elif (user_id := id_or_none(actor.id)) is not None:
+        member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id)
+        keys = [] if member is None else [member.role, *member.keys]
+        rank = Role.VIEWER.rank if member is None else Role(member.role).rank
+    if is_owner := Role.OWNER in keys:
+        rank = Role.OWNER.rank
+    return Holder(rank, permissions.union(*map(roles.permissions_of, keys)), is_owner)

@@ -1,0 +1,124 @@
+"""Permissions of the platform's product, beside those of this service."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from sqlalchemy import ARRAY, Text, any_, bindparam, func, select
+
+from app.audit.service import record, record_creation
+from app.auth.permissions import ALL
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.pages import Page
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.writes import insert_row
+from app.core.errors import Conflict, Invalid, NotFound, value_error
+from app.roles.authority import GRANTABLE, LOCK_PLATFORM
+from app.roles.models import AccessRole, ProductPermission
+
+MAX_PERMISSIONS = 1_000
+LIST = Statement(
+    "product_permissions.list",
+    select(ProductPermission).order_by(ProductPermission.group_name, ProductPermission.key),
+)
+FIND_KEYS = Statement(
+    "product_permissions.find_keys",
+    select(ProductPermission.key).where(
+        ProductPermission.key == any_(bindparam("keys", type_=ARRAY(Text)))
+    ),
+)
+COUNT_ROLES = Statement(
+    "roles.count_with_permission",
+    select(func.count()).where(
+        AccessRole.permissions.contains(bindparam("keys", type_=ARRAY(Text)))
+    ),
+)
+
+
+class PermissionInUse(Conflict):
+    code = "permission_in_use"
+    detail = "Roles have this permission; remove it from them first."
+
+
+class TooManyPermissions(Conflict):
+    code = "too_many_permissions"
+    detail = f"There can be at most {MAX_PERMISSIONS} permissions; delete one first."
+
+
+def list_permissions(*, kind: str | None = None, group: str | None = None) -> Page:
+    """All permissions that a role can have: those of this service, then those of the product."""
+    service = [] if kind == "product" else [_of_service(name) for name in sorted(GRANTABLE)]
+    product = [] if kind == "service" else LIST.all()
+    found: list[Any] = [*service, *product]
+    items = [one for one in found if group in (None, one.group_name)]
+    return Page(items, None)
+
+
+def get_permission(key: str) -> ProductPermission | SimpleNamespace:
+    """A permission of either kind; raises NotFound."""
+    return _of_service(key) if key in GRANTABLE else _get(key)
+
+
+def put(key: str, values: Mapping[str, Any], *, actor: Actor) -> ProductPermission:
+    """Create or replace a permission of the product.
+
+    Raises Invalid for a permission of this service, and TooManyPermissions.
+    """
+    if key in ALL:
+        reason = "this is a permission of the service itself"
+        raise Invalid(value_error(["path", "key"], reason, key))
+    LOCK_PLATFORM.execute()
+    known = queries.find_row(ProductPermission, key=key)
+    queries.check_precondition(known)
+    if known is not None:
+        row, change = queries.update_row(ProductPermission, known, values, actor_id=actor.id)
+        record("permission.updated", row, change, actor=actor)
+        return row
+    if queries.count_where(ProductPermission) >= MAX_PERMISSIONS:
+        raise TooManyPermissions
+    by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
+    row = insert_row(ProductPermission, {**values, "key": key, **by})
+    record_creation("permission.created", row, actor=actor)
+    return row
+
+
+def delete(key: str, *, actor: Actor) -> None:
+    """Delete a permission of the product. Raises NotFound, and PermissionInUse with the number."""
+    LOCK_PLATFORM.execute()
+    row = _get(key)
+    queries.check_precondition(row)
+    if count := COUNT_ROLES.scalar(keys=[key]):
+        raise PermissionInUse(f"{count} roles have this permission; remove it from them first.")
+    queries.delete_row(ProductPermission, row)
+    record("permission.deleted", row, Change(row._asdict(), {}), actor=actor)
+
+
+def check_exist(permissions: Collection[str]) -> None:
+    """Raise Invalid for permissions that no role can have."""
+    others = sorted({*permissions} - {str(one) for one in GRANTABLE})
+    unknown = {*others} - {*FIND_KEYS.scalars(keys=others)} if others else ()
+    if unknown:
+        first = min(unknown)
+        raise Invalid(value_error(["body", "permissions"], "no role can have this", first))
+
+
+def _get(key: str) -> ProductPermission:
+    row = queries.find_row(ProductPermission, key=key)
+    if row is None:
+        raise NotFound.of(ProductPermission)
+    return row
+
+
+def _of_service(key: str) -> SimpleNamespace:
+    """A permission of this service, which is no row."""
+    group, _, verb = key.partition(":")
+    what = group.replace("_", " ")
+    description = f"{'Read' if verb == 'read' else 'Change'} {what}."
+    nothing = dict.fromkeys(("requires_flag", "requires_limit", "created_at", "updated_at"))
+    return SimpleNamespace(
+        key=str(key), kind="service", group_name=group, description=description, **nothing
+    )

@@ -1,0 +1,258 @@
+"""Assignments: who has a role besides that of the membership, where, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, bindparam, delete, func, or_, select, update
+from sqlalchemy.orm import aliased
+
+from app.audit.service import add_event
+from app.auth.models import ApiKey
+from app.auth.permissions import ALL, Role
+from app.core.actors import Actor
+from app.core.clock import check_future, utcnow
+from app.core.db import queries
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change
+from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
+from app.core.db.writes import Writes, insert_row, writes
+from app.core.errors import Conflict, NotFound
+from app.extensions import Model
+from app.memberships import owners
+from app.memberships.models import Membership
+from app.roles import authority
+from app.roles.models import AccessResource, AccessRole, RoleAssignment
+from app.scim.models import ScimGroup
+
+TARGETS: dict[str, tuple[type[Model], str]] = {
+    "membership_id": (Membership, "membership"),
+    "group_id": (ScimGroup, "group"),
+    "api_key_id": (ApiKey, "api_key"),
+}
+"""Column -> the model of the row that has the role, and its name in errors."""
+ROLE_KEY = (
+    select(AccessRole.key)
+    .where(AccessRole.id == RoleAssignment.role_id)
+    .scalar_subquery()
+    .label("role")
+)
+
+_some = select(1).where(RoleAssignment.role_id == bindparam("role_id")).limit(bindparam("limit"))
+COUNT_OF_ROLE = Statement(
+    "role_assignments.count_of_role", select(func.count()).select_from(_some.subquery())
+)
+_other = aliased(RoleAssignment.__table__)
+_one = RoleAssignment.__table__.c
+SAME = and_(
+    _other.c.tenant_id == _one.tenant_id,
+    or_(*(_other.c[name] == _one[name] for name in TARGETS)),
+    *(_other.c[name].is_not_distinct_from(_one[name]) for name in ("resource_type", "resource_id")),
+    _one.role_id == bindparam("role_id"),
+    _other.c.role_id == bindparam("other_id"),
+)
+DELETE_SHORTER = Statement(
+    "role_assignments.delete_shorter",
+    delete(RoleAssignment)
+    .where(SAME, or_(_other.c.expires_at.is_(None), _one.expires_at <= _other.c.expires_at))
+    .returning(RoleAssignment),
+)
+"""Deletes assignments of one role where the same target has another role for at least as long."""
+REPLACE = Statement(
+    "role_assignments.replace_role",
+    update(RoleAssignment)
+    .where(RoleAssignment.role_id == bindparam("old_id"))
+    .values(
+        role_id=bindparam("new_id"),
+        version=RoleAssignment.version + 1,
+        updated_at=bindparam("now"),
+        updated_by_user_id=bindparam("actor_id"),
+    )
+    .returning(RoleAssignment),
+)
+TAKE_EXPIRED = Statement(
+    "role_assignments.take_expired",
+    """
+    WITH expired AS MATERIALIZED (
+        SELECT tenant_id, id FROM role_assignments WHERE expires_at <= now()
+        ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    )
+    DELETE FROM role_assignments a USING expired e
+    WHERE a.tenant_id = e.tenant_id AND a.id = e.id
+    RETURNING a.*, (SELECT key FROM roles r WHERE r.id = a.role_id) AS role
+    """,
+)
+
+
+class RoleAssigned(Conflict):
+    code = "role_assigned"
+    detail = "The same target has this role already, for the same resource."
+
+
+CONFLICTS = {f"uq_role_assignments_{name}": RoleAssigned for name in TARGETS}
+
+
+def get_assignment(assignment_id: UUID | str) -> SimpleNamespace:
+    row = queries.get_row(RoleAssignment, assignment_id)
+    return shown(row, queries.get_row(AccessRole, row.role_id).key)
+
+
+def list_assignments(
+    paging: Paging = FIRST_PAGE,
+    *,
+    tenant_id: UUID | None = None,
+    role: str | None = None,
+    **equal: object,
+) -> Page:
+    """One page of a tenant's assignments (of all, for the platform) with these values of columns.
+
+    ``role`` is the key of a role of the tenant, or of a template.
+    """
+    if role is not None:
+        known = authority.read(tenant_id or current_scope().tenant_id).by_key.get(role)
+        if known is None:
+            return Page([], None)
+        equal["role_id"] = known.id
+    page = paginate(RoleAssignment, paging, equal=equal, tenant_id=tenant_id, further=(ROLE_KEY,))
+    return replace(page, items=[shown(row, row.role) for row in page.items])
+
+
+def create(
+    tenant_id: UUID,
+    values: Mapping[str, Any],
+    *,
+    source: str = "api",
+    actor: Actor,
+    held: Collection[str] = ALL,
+) -> SimpleNamespace:
+    """Give a role to a membership, to the members of a group, or to an API key.
+
+    ``values`` has one of :data:`TARGETS`, ``role`` (a key), and may have ``resource`` and
+    ``expires_at``. Raises NotFound for what the tenant does not have, RoleAboveOwn, RoleAssigned,
+    and Invalid for an end in the past.
+    """
+    check_future(values.get("expires_at"), ("body", "expires_at"))
+    roles = authority.lock(tenant_id).roles
+    role = roles.by_key.get(values["role"])
+    if role is None:
+        raise NotFound.of(AccessRole)
+    target = {name: values[name] for name in TARGETS if values.get(name) is not None}
+    for name, target_id in target.items():
+        model, what = TARGETS[name]
+        found = queries.find_row(model, tenant_id=tenant_id, id=target_id)
+        if found is None or getattr(found, "revoked_at", None) is not None:
+            raise NotFound.of(what)
+    place = values.get("resource") or {"type": None, "id": None}
+    if values.get("resource") and not queries.find_row(
+        AccessResource, tenant_id=tenant_id, **place
+    ):
+        raise NotFound.of(AccessResource)
+    authority.check_may_give(role, roles, tenant_id, actor=actor, held=held)
+    row = insert_row(
+        RoleAssignment,
+        {
+            **target,
+            "tenant_id": tenant_id,
+            "role_id": role.id,
+            "resource_type": place["type"],
+            "resource_id": place["id"],
+            "expires_at": values.get("expires_at"),
+            "source": source,
+            "created_by_user_id": actor.id,
+            "updated_by_user_id": actor.id,
+        },
+        conflicts=CONFLICTS,
+    )
+    record("role_assignment.created", row, role.key, actor=actor)
+    return shown(row, role.key)
+
+
+def remove(assignment_id: UUID | str, *, actor: Actor) -> None:
+    """Take a role away. Raises NotFound; OwnerOnly and LastOwner for that of an owner."""
+    tenant_id = queries.get_row(RoleAssignment, assignment_id).tenant_id
+    locked = authority.lock(tenant_id)
+    row = queries.lock_row(RoleAssignment, assignment_id)
+    role = locked.roles.by_id[row.role_id]
+    if role.key == Role.OWNER and row.resource_type is None:
+        owners.check_may_change_owner(actor=actor)
+        membership = queries.find_row(Membership, tenant_id=tenant_id, id=row.membership_id)
+        if membership is not None and membership.role != Role.OWNER:
+            owners.check_one_remains(
+                locked.owners,
+                membership.user_id,
+                tenant_id=tenant_id,
+                actor=actor,
+                allow_ownerless=False,
+            )
+    queries.delete_row(RoleAssignment, row)
+    record("role_assignment.deleted", row, role.key, actor=actor)
+
+
+def replace_role(old: AccessRole, new: AccessRole, *, actor: Actor) -> None:
+    """Give another role to all who have ``old``. The caller has locked, and has counted them.
+
+    Of who has both already the one that lasts longer remains.
+    """
+    shorter = DELETE_SHORTER.all(role_id=old.id, other_id=new.id)
+    of_new = DELETE_SHORTER.all(role_id=new.id, other_id=old.id)
+    moved = REPLACE.all(old_id=old.id, new_id=new.id, now=utcnow(), actor_id=actor.id)
+    with writes() as w:
+        for rows, key in ((shorter, old.key), (of_new, new.key)):
+            for row in rows:
+                record("role_assignment.deleted", row, key, actor=actor, into=w)
+        change = Change({"role": old.key}, {"role": new.key})
+        for row in moved:
+            record("role_assignment.updated", row, new.key, change, actor=actor, into=w)
+
+
+def remove_expired(*, limit: int, actor: Actor) -> bool:
+    """Delete assignments that have no effect any more; returns whether there may be others."""
+    rows = TAKE_EXPIRED.all(limit=limit)
+    with writes() as w:
+        for row in rows:
+            record("role_assignment.expired", row, row.role, actor=actor, into=w)
+    return len(rows) == limit
+
+
+def count_of_role(role_id: UUID, *, limit: int) -> int:
+    """How many assignments have the role, counted up to ``limit``."""
+    count: int = COUNT_OF_ROLE.scalar(role_id=role_id, limit=limit)
+    return count
+
+
+def record(
+    action: str,
+    row: Any,
+    role_key: str,
+    change: Change | None = None,
+    *,
+    actor: Actor,
+    into: Writes | None = None,
+) -> None:
+    """Add the audit row and the event of an assignment; of a deleted one with what it was."""
+    data = vars(shown(row, role_key))
+    if change is None:
+        is_new = action.endswith(".created")
+        change = Change({}, data) if is_new else Change(data, {})
+    add_event(
+        action,
+        target_id=str(row.id),
+        tenant_id=row.tenant_id,
+        change=change,
+        actor=actor,
+        data=data,
+        into=into,
+    )
+
+
+def shown(row: Any, role_key: str) -> SimpleNamespace:
+    """The assignment as answers have it, with the key of its role."""
+    place = row.resource_type and {"type": row.resource_type, "id": row.resource_id}
+    names = RoleAssignment.__table__.columns.keys()
+    values = {name: getattr(row, name) for name in names}
+    return SimpleNamespace(**values, role=role_key, resource=place)

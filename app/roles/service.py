@@ -1,0 +1,247 @@
+"""Roles: create, change, delete. Those without a tenant are templates, which every tenant has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, func, literal, or_, select
+from sqlalchemy.orm import aliased
+
+from app.audit.service import record, record_creation
+from app.auth.permissions import ALL, ROLE_PERMISSIONS, Role
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.list_conditions import Condition
+from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
+from app.core.db.queries import Change, check_precondition
+from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
+from app.core.db.writes import insert_row
+from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
+from app.roles import authority, role_assignments
+from app.roles.authority import GRANTABLE
+from app.roles.models import AccessRole
+from app.roles.product_permissions import check_exist
+from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep
+
+MAX_ROLES = 50  # of a tenant, and of templates
+MAX_REPLACED = 1_000  # assignments and roles, of one request
+FIXED = frozenset(Role)
+
+TEMPLATES = Condition(AccessRole.tenant_id.is_(None), {})
+OWN = Condition(AccessRole.tenant_id.is_not(None), {})
+OF_TENANT = or_(AccessRole.tenant_id == bindparam("of_tenant"), AccessRole.tenant_id.is_(None))
+FIND_HEIRS = Statement(
+    "roles.find_heirs",
+    select(AccessRole).where(AccessRole.inherits == bindparam("key")).limit(bindparam("limit")),
+)
+_first = select(AccessRole.tenant_id, AccessRole.key, literal(1).label("level"))
+_heirs = _first.where(AccessRole.inherits == bindparam("key")).cte("heirs", recursive=True)
+_next = aliased(AccessRole)
+DEEPEST_HEIR = Statement(
+    "roles.deepest_heir",
+    select(func.coalesce(func.max(_heirs.union_all(
+        select(_next.tenant_id, _next.key, _heirs.c.level + 1).where(
+            _next.inherits == _heirs.c.key,
+            or_(_heirs.c.tenant_id.is_(None), _next.tenant_id == _heirs.c.tenant_id),
+            _heirs.c.level < MAX_CHAIN,
+        )
+    ).c.level), 0)),
+)  # fmt: skip
+"""How many roles, of any tenant, inherit a template in a row."""
+
+
+class RoleExists(Conflict):
+    code = "role_exists"
+    detail = "A role or a template has this key already."
+
+
+class RoleInUse(Conflict):
+    code = "role_in_use"
+    detail = "The role is assigned or inherited; name another one in `replace_with`."
+
+
+class RoleFixed(Conflict):
+    code = "role_fixed"
+    detail = (
+        "Of the five roles of memberships only the name and the product permissions can change,"
+        " of the owner nothing."
+    )
+
+
+class TooManyRoles(Conflict):
+    code = "too_many_roles"
+    detail = f"A tenant can have at most {MAX_ROLES} roles; delete one first."
+
+
+class TemplateReadOnly(Forbidden):
+    code = "template_read_only"
+    detail = "Only the platform can change a template; make a role that inherits it."
+
+
+def get_role(role_id: UUID | str) -> AccessRole:
+    """A role that the scope can use; raises NotFound."""
+    return queries.get_row(AccessRole, role_id)
+
+
+def list_roles(
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_template: bool | None = None
+) -> Page:
+    """One page of a tenant's roles and the templates; of the platform without tenant all roles."""
+    shown = tenant_id or current_scope().tenant_id
+    conditions = []
+    if shown is not None:  # there are few, so no further condition on the tenant is needed
+        conditions.append(Condition(OF_TENANT, {"of_tenant": shown}, finds_ids=True))
+    if is_template is not None:
+        conditions.append(TEMPLATES if is_template else OWN)
+    return paginate(AccessRole, paging, *conditions)
+
+
+def create(
+    tenant_id: UUID | None,
+    values: Mapping[str, Any],
+    *,
+    actor: Actor,
+    held: Collection[str] = ALL,
+) -> AccessRole:
+    """Create a role; with ``tenant_id`` None a template. ``held`` are a platform key's permissions.
+
+    Raises RoleExists, TooManyRoles, RoleCycle, RoleTooDeep, RoleAboveOwn, and Invalid for unknown
+    permissions or an unknown role to inherit.
+    """
+    _check_may_edit(tenant_id, actor)
+    roles = authority.lock(tenant_id).roles
+    key = values["key"]
+    if key in roles.by_key or (tenant_id is None and _is_taken(key)):
+        raise RoleExists
+    if sum(role.tenant_id == tenant_id for role in roles.by_key.values()) >= MAX_ROLES:
+        raise TooManyRoles
+    by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
+    role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **by})
+    _check(role, roles, actor=actor, held=held)
+    record_creation("role.created", role, actor=actor)
+    return role
+
+
+def update(
+    role_id: UUID | str,
+    values: Mapping[str, Any],
+    *,
+    actor: Actor,
+    held: Collection[str] = ALL,
+) -> AccessRole:
+    """Change a role; whoever has it has what it says at the next request.
+
+    Raises what :func:`create` raises, RoleFixed and TemplateReadOnly. The actor needs the
+    permissions that the role had, too.
+    """
+    before, roles = _lock(role_id, actor)
+    check_precondition(before)
+    authority.check_may_give(before, roles, before.tenant_id, actor=actor, held=held)
+    role, change = queries.update_row(AccessRole, before, _stored(values), actor_id=actor.id)
+    if change is not None:
+        if before.tenant_id is None and before.key in FIXED:
+            _check_fixed(role, change)
+        _check(role, roles, actor=actor, held=held)
+        record("role.updated", role, change, actor=actor)
+    return role
+
+
+def delete(
+    role_id: UUID | str,
+    *,
+    replace_with: str | None = None,
+    actor: Actor,
+    held: Collection[str] = ALL,
+) -> None:
+    """Delete a role. Assignments and roles that inherit it get the role ``replace_with``, if given.
+
+    Raises RoleInUse without it, or for more than :data:`MAX_REPLACED` uses; RoleFixed,
+    TemplateReadOnly, RoleAboveOwn, RoleCycle, RoleTooDeep, and Invalid for an unknown
+    ``replace_with``.
+    """
+    role, roles = _lock(role_id, actor)
+    check_precondition(role)
+    if role.tenant_id is None and role.key in FIXED:
+        raise RoleFixed
+    heirs = roles.heirs(role.key)
+    if role.tenant_id is None:  # the roles of all tenants
+        heirs = FIND_HEIRS.all(key=role.key, limit=MAX_REPLACED + 1)
+    uses = len(heirs) + role_assignments.count_of_role(role.id, limit=MAX_REPLACED + 1)
+    if uses and (replace_with is None or uses > MAX_REPLACED):
+        number = f"more than {MAX_REPLACED:,}" if uses > MAX_REPLACED else f"{uses}"
+        raise RoleInUse(f"The role is assigned or inherited {number} times.")
+    if uses and replace_with is not None:
+        other = roles.by_key.get(replace_with)
+        if other is None or other == role:
+            reason = "there is no other role of this key"
+            raise Invalid(value_error(["query", "replace_with"], reason, replace_with))
+        authority.check_may_give(other, roles, role.tenant_id, actor=actor, held=held)
+        for heir in heirs:
+            heir, change = queries.update_row(
+                AccessRole, heir, {"inherits": other.key}, actor_id=actor.id
+            )
+            roles = _with(heir, roles)
+            record("role.updated", heir, change, actor=actor)
+        role_assignments.replace_role(role, other, actor=actor)
+    queries.delete_row(AccessRole, role)
+    record("role.deleted", role, Change(role._asdict(), {}), actor=actor)
+
+
+def _lock(role_id: UUID | str, actor: Actor) -> tuple[AccessRole, RoleGraph]:
+    """The role and the others of its tenant, in the order of editors."""
+    tenant_id = get_role(role_id).tenant_id
+    _check_may_edit(tenant_id, actor)
+    roles = authority.lock(tenant_id).roles
+    role = roles.by_id.get(queries.parse_id(role_id, AccessRole))
+    if role is None:  # another editor has deleted it meanwhile
+        raise NotFound.of(AccessRole)
+    return role, roles
+
+
+def _check_may_edit(tenant_id: UUID | None, actor: Actor) -> None:
+    if tenant_id is None and actor.role is not None:
+        raise TemplateReadOnly
+
+
+def _is_taken(key: str) -> bool:
+    return queries.find_row(AccessRole, key=key) is not None
+
+
+def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as columns have them: permissions in order, each once."""
+    stored = dict(values)
+    if "permissions" in stored:
+        stored["permissions"] = sorted({*stored["permissions"]})
+    if "assignable_by" in stored:
+        stored["assignable_by"] = str(stored["assignable_by"])
+    return stored
+
+
+def _check(role: AccessRole, roles: RoleGraph, *, actor: Actor, held: Collection[str]) -> None:
+    """Raise if the role, as it is after the change, cannot be so or is above its editor."""
+    check_exist(role.permissions)
+    if role.inherits is not None and role.inherits not in roles.by_key:
+        reason = "there is no role of this key"
+        raise Invalid(value_error(["body", "inherits"], reason, role.inherits))
+    authority.check_may_give(role, _with(role, roles), role.tenant_id, actor=actor, held=held)
+
+
+def _with(role: AccessRole, roles: RoleGraph) -> RoleGraph:
+    """The graph with the changed role. Raises RoleCycle and RoleTooDeep, also for tenants' roles."""
+    roles = roles.having(role)
+    if role.tenant_id is None:
+        deepest: int = DEEPEST_HEIR.scalar(key=role.key)
+        if len(roles.chain(role.key)) + deepest > MAX_CHAIN:
+            raise RoleTooDeep
+    return roles
+
+
+def _check_fixed(role: AccessRole, change: Change) -> None:
+    """Raise RoleFixed for what cannot change in one of the five roles."""
+    own = ROLE_PERMISSIONS[Role(role.key)]
+    is_same = {one for one in role.permissions if one in GRANTABLE} == own
+    if role.key == Role.OWNER or not {*change.after} <= {"name", "permissions"} or not is_same:
+        raise RoleFixed

@@ -1,0 +1,293 @@
+"""/v1/role-assignments, and the end of assignments."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from app.auth.models import ApiKey
+from app.core.clock import utcnow
+from app.roles.jobs import remove_expired
+from app.roles.models import RoleAssignment
+from tests import database
+from tests.factories import (
+    create_api_key,
+    create_assignment,
+    create_member,
+    create_permission,
+    create_resource,
+    create_role,
+    create_tenant,
+    platform_token,
+    save,
+)
+
+PATH = "/v1/role-assignments"
+
+
+def create_group(tenant, *users):
+    """A SCIM group with these members."""
+    connection = {
+        "name": "Okta", "provider": "okta", "default_role": "member", "acts_as": "owner",
+        "digest": str(uuid4()), "prefix": "x", "last_error": "",
+    }  # fmt: skip
+    from app.connections.models import ScimConnection
+    from app.scim.models import ScimGroup, ScimMember, ScimUser
+    from tests.factories import BY_COMMAND
+
+    made = save(ScimConnection, tenant_id=tenant.id, **connection, **BY_COMMAND)
+    own = {"tenant_id": tenant.id, "connection_id": made.id}
+    group = save(ScimGroup, **own, display_name="Crew", display_name_key="crew")
+    for user in users:
+        save(ScimUser, **own, id=user.id, user_name=user.email, user_name_key=user.email)
+        member = {"group_id": group.id, "member_id": user.id, "user_id": user.id}
+        save(ScimMember, tenant_id=tenant.id, **member)
+    return group
+
+
+@pytest.fixture
+def membership(tenant):
+    return create_member(tenant, role="member")[1]
+
+
+class TestCreate:
+    def test_gives_a_membership_a_role(self, api, tenant, admin, membership):
+        create_role(tenant, key="clerk")
+
+        answer = api.post(
+            PATH, token=admin, json={"membership_id": str(membership.id), "role": "clerk"}
+        )
+
+        assert answer.status_code == 201
+        made = answer.get_json()["data"]
+        assert api.get(answer.headers["Location"], token=admin).get_json()["data"] == made
+        assert api.get(PATH, token=admin).get_json()["data"] == [made]
+        names = (
+            "membership_id",
+            "group_id",
+            "api_key_id",
+            "role",
+            "resource",
+            "expires_at",
+            "source",
+        )
+        assert [made[name] for name in names] == [
+            str(membership.id),
+            None,
+            None,
+            "clerk",
+            None,
+            None,
+            "api",
+        ]
+
+    def test_for_a_resource_until_a_moment(self, api, tenant, admin, membership):
+        create_resource(tenant, "project", "apollo")
+        body = {
+            "membership_id": str(membership.id),
+            "role": "viewer",
+            "resource": {"type": "project", "id": "apollo"},
+            "expires_at": "2099-01-01T00:00:00Z",
+        }
+
+        made = api.post(PATH, token=admin, json=body).get_json()["data"]
+
+        assert {name: made[name] for name in body} == body
+
+    def test_gives_a_group_and_a_key_a_role(self, api, tenant, admin):
+        create_api_key(tenant)
+        key, group = database.row(ApiKey), create_group(tenant)
+
+        for target in ({"group_id": str(group.id)}, {"api_key_id": str(key.id)}):
+            answer = api.post(PATH, token=admin, json={**target, "role": "viewer"})
+            assert answer.status_code == 201
+            assert answer.get_json()["data"].items() >= target.items()
+
+    def test_is_audited_and_an_event(self, api, admin, membership):
+        body = {"membership_id": str(membership.id), "role": "viewer"}
+
+        made = api.post(PATH, token=admin, json=body).get_json()["data"]
+        api.delete(f"{PATH}/{made['id']}", token=admin)
+
+        history = api.get(f"{PATH}/{made['id']}/history", token=admin).get_json()["data"]
+        assert [one["action"] for one in history] == [
+            "role_assignment.deleted",
+            "role_assignment.created",
+        ]
+        api.sequence()
+        events = api.get("/v1/events?types=role_assignment.*", token=admin).get_json()["data"]
+        assert [event["data"] for event in events] == [made, made]
+
+    def test_refuses_none_or_two_targets(self, api, admin, membership):
+        for target in ({}, {"membership_id": str(membership.id), "group_id": str(uuid4())}):
+            assert api.post(PATH, token=admin, json={**target, "role": "viewer"}).status_code == 422
+
+    def test_refuses_what_another_tenant_has(self, api, admin, membership):
+        other = create_tenant()
+        create_role(other, key="clerk")
+        create_resource(other, "project", "apollo")
+        create_api_key(other)
+        own = {"membership_id": str(membership.id), "role": "viewer"}
+        place = {"type": "project", "id": "apollo"}
+        foreign = create_member(other)[1].id
+        refused = {
+            "membership_not_found": {"membership_id": str(foreign), "role": "viewer"},
+            "group_not_found": {"group_id": str(create_group(other).id), "role": "viewer"},
+            "api_key_not_found": {"api_key_id": str(database.row(ApiKey).id), "role": "viewer"},
+            "role_not_found": own | {"role": "clerk"},
+            "resource_not_found": own | {"resource": place},
+        }
+
+        for code, body in refused.items():
+            answer = api.post(PATH, token=admin, json=body)
+            assert (answer.status_code, answer.get_json()["code"]) == (404, code)
+        assert api.post(f"{PATH}?tenant_id={other.id}", token=admin, json=own).status_code == 404
+
+    def test_refuses_a_revoked_key(self, api, tenant, admin):
+        create_api_key(tenant, revoked_at=utcnow())
+        body = {"api_key_id": str(database.row(ApiKey).id), "role": "viewer"}
+
+        assert api.post(PATH, token=admin, json=body).get_json()["code"] == "api_key_not_found"
+
+    @pytest.mark.parametrize("has_resource", [False, True])
+    def test_refuses_the_same_again(self, api, tenant, admin, membership, has_resource):
+        create_resource(tenant, "project", "apollo")
+        place = {"type": "project", "id": "apollo"} if has_resource else None
+        body = {"membership_id": str(membership.id), "role": "viewer", "resource": place}
+        api.post(PATH, token=admin, json=body)
+
+        answer = api.post(PATH, token=admin, json=body)
+
+        assert (answer.status_code, answer.get_json()["code"]) == (409, "role_assigned")
+
+    def test_refuses_an_end_in_the_past(self, api, admin, membership):
+        body = {"membership_id": str(membership.id), "role": "viewer"}
+
+        answer = api.post(PATH, token=admin, json=body | {"expires_at": "2020-01-01T00:00:00Z"})
+
+        assert answer.status_code == 422
+
+    def test_nobody_gives_what_they_lack(self, api, tenant, admin, membership):
+        create_permission("invoices:approve")
+        create_role(tenant, "invoices:approve", key="base")
+        create_role(tenant, inherits="base", key="accountant")
+        create_role(tenant, assignable_by="owner", key="boss")
+
+        for role in ("owner", "accountant", "boss"):
+            body = {"membership_id": str(membership.id), "role": role}
+            answer = api.post(PATH, token=admin, json=body)
+            assert (answer.status_code, answer.get_json()["code"]) == (403, "role_above_own")
+
+    def test_a_group_gives_what_can_be_given(self, api, tenant, membership):
+        create_permission("invoices:approve")
+        role = create_role(tenant, "invoices:approve", key="accountant")
+        user, _, token = create_member(tenant, role="admin")
+        create_assignment(tenant, role, group_id=create_group(tenant, user).id)
+        body = {"membership_id": str(membership.id), "role": "accountant"}
+
+        assert api.post(PATH, token=token, json=body).status_code == 201
+
+    def test_an_assigned_owner_gives_everything(self, api, tenant, membership):
+        create_permission("invoices:approve")
+        create_role(tenant, "invoices:approve", assignable_by="owner", key="accountant")
+        _, own, token = create_member(tenant, role="admin")
+        create_assignment(tenant, "owner", membership_id=own.id)
+        body = {"membership_id": str(membership.id), "role": "accountant"}
+
+        assert api.post(PATH, token=token, json=body).status_code == 201
+
+    def test_a_key_gives_what_it_has(self, api, tenant, membership):
+        create_permission("invoices:approve")
+        role = create_role(tenant, "invoices:approve", key="accountant")
+        token = create_api_key(tenant, ["roles:write"])
+        body = {"membership_id": str(membership.id), "role": "accountant"}
+
+        before = api.post(PATH, token=token, json=body)
+        create_assignment(tenant, role, api_key_id=database.row(ApiKey).id)
+        after = api.post(PATH, token=token, json=body)
+
+        assert (before.status_code, after.status_code) == (403, 201)
+
+
+class TestList:
+    def test_filters(self, api, tenant, admin, membership):
+        create_api_key(tenant)
+        key, group = database.row(ApiKey), create_group(tenant)
+        place, role = create_resource(tenant, "project", "apollo"), create_role(tenant, key="clerk")
+        made = {
+            f"membership_id={membership.id}": create_assignment(
+                tenant, "viewer", membership_id=membership.id
+            ),
+            f"group_id={group.id}": create_assignment(tenant, "viewer", group_id=group.id),
+            "role=clerk": create_assignment(tenant, role, api_key_id=key.id),
+            "resource_type=project&resource_id=apollo": create_assignment(
+                tenant, "member", api_key_id=key.id, resource=place
+            ),
+        }
+
+        for token in (admin, platform_token()):
+            for query, row in made.items():
+                path = f"{PATH}?tenant_id={tenant.id}&{query}"
+                assert [one["id"] for one in api.get(path, token=token).get_json()["data"]] == [
+                    str(row.id)
+                ]
+            assert len(api.get(f"{PATH}?api_key_id={key.id}", token=token).get_json()["data"]) == 2
+        assert api.get(f"{PATH}?role=nobody", token=admin).get_json()["data"] == []
+        assert api.get(f"{PATH}?resource_type=project", token=admin).status_code == 422
+
+    def test_does_not_show_another_tenants(self, api, admin):
+        other = create_tenant()
+        row = create_assignment(other, "viewer", membership_id=create_member(other)[1].id)
+
+        assert api.get(PATH, token=admin).get_json()["data"] == []
+        assert (
+            api.get(f"{PATH}/{row.id}", token=admin).get_json()["code"]
+            == "role_assignment_not_found"
+        )
+        assert api.delete(f"{PATH}/{row.id}", token=admin).status_code == 404
+
+
+class TestDelete:
+    def test_only_an_owner_ends_an_owner(self, api, tenant, admin, owner, membership):
+        row = create_assignment(tenant, "owner", membership_id=membership.id)
+
+        by_admin = api.delete(f"{PATH}/{row.id}", token=admin)
+        by_owner = api.delete(f"{PATH}/{row.id}", token=owner)
+
+        assert by_admin.get_json()["code"] == "owner_only"
+        assert by_owner.status_code == 204
+
+
+class TestEnd:
+    def test_expired_ones_are_removed(self, app, api, tenant, admin, membership):
+        past, future = utcnow() - timedelta(seconds=1), utcnow() + timedelta(hours=1)
+        create_assignment(tenant, "viewer", membership_id=membership.id, expires_at=past)
+        kept = [
+            create_assignment(tenant, "member", membership_id=membership.id, expires_at=future),
+            create_assignment(tenant, "billing", membership_id=membership.id),
+        ]
+
+        with app.app_context():
+            remove_expired()
+
+        assert database.rows(RoleAssignment) == sorted(kept, key=lambda row: row.id)
+        api.sequence()
+        (event,) = api.get("/v1/events?types=role_assignment.*", token=admin).get_json()["data"]
+        assert (event["type"], event["data"]["role"]) == ("role_assignment.expired", "viewer")
+
+    def test_with_the_api_key(self, api, tenant, admin):
+        create_api_key(tenant)
+        key = database.row(ApiKey)
+        create_assignment(tenant, "viewer", api_key_id=key.id)
+
+        api.delete(f"/v1/api-keys/{key.id}", token=admin)
+
+        assert database.rows(RoleAssignment) == []
+
+    def test_with_the_group(self, tenant):
+        group = create_group(tenant)
+        create_assignment(tenant, "viewer", group_id=group.id)
+
+        database.execute("DELETE FROM scim_groups WHERE id = :id", id=group.id)
+
+        assert database.rows(RoleAssignment) == []
