@@ -7,14 +7,14 @@ product permissions exclude all of these for a moment.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, any_, bindparam, func, or_, select
 
 from app.auth.models import ApiKey
-from app.auth.permissions import GRANTED_BY_PLATFORM, TENANT, Role
+from app.auth.permissions import ASSIGNABLE, Role
 from app.core.actors import Actor
 from app.core.db.queries import id_or_none, visible_id
 from app.core.db.statements import Statement
@@ -26,8 +26,6 @@ from app.roles.role_graph import RoleGraph
 from app.scim.models import ScimMember
 from app.tenants.models import Tenant
 
-GRANTABLE = TENANT - GRANTED_BY_PLATFORM
-"""The permissions of this service that a role can have."""
 LOCK_KEY = 7_021_131  # of the advisory lock; changes of a tenant's roles share it
 
 LOCK_PLATFORM = Statement("roles.lock_all", select(func.pg_advisory_xact_lock(LOCK_KEY)))
@@ -92,7 +90,7 @@ class Locked(NamedTuple):
     """What was read after the lock: the roles, and the users who are active owners."""
 
     roles: RoleGraph
-    owners: Collection[UUID]
+    owners: Sequence[UUID]
 
 
 class Holder(NamedTuple):
@@ -140,7 +138,7 @@ def check_may_give(
     if Role(role.assignable_by).rank > holder.rank:
         raise RoleAboveOwn(f"Only the role {role.assignable_by} or a higher one can assign this.")
     wanted = roles.permissions_of(role.key)
-    missing = sorted(wanted & GRANTABLE if holder.is_owner else wanted)
+    missing = sorted(wanted & ASSIGNABLE if holder.is_owner else wanted)
     missing = [permission for permission in missing if permission not in holder.permissions]
     if missing:
         raise RoleAboveOwn(f"You do not have these permissions: {', '.join(missing[:10])}.")

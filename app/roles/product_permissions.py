@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ARRAY, Text, any_, bindparam, func, select
 
 from app.audit.service import record, record_creation
-from app.auth.permissions import ALL
+from app.auth.permissions import ALL, ASSIGNABLE
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.pages import Page
@@ -17,7 +17,7 @@ from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
-from app.roles.authority import GRANTABLE, LOCK_PLATFORM
+from app.roles.authority import LOCK_PLATFORM
 from app.roles.models import AccessRole, ProductPermission
 
 MAX_PERMISSIONS = 1_000
@@ -51,7 +51,7 @@ class TooManyPermissions(Conflict):
 
 def list_permissions(*, kind: str | None = None, group: str | None = None) -> Page:
     """All permissions that a role can have: those of this service, then those of the product."""
-    service = [] if kind == "product" else [_of_service(name) for name in sorted(GRANTABLE)]
+    service = [] if kind == "product" else [_of_service(name) for name in sorted(ASSIGNABLE)]
     product = [] if kind == "service" else LIST.all()
     found: list[Any] = [*service, *product]
     items = [one for one in found if group in (None, one.group_name)]
@@ -60,7 +60,7 @@ def list_permissions(*, kind: str | None = None, group: str | None = None) -> Pa
 
 def get_permission(key: str) -> ProductPermission | SimpleNamespace:
     """A permission of either kind; raises NotFound."""
-    return _of_service(key) if key in GRANTABLE else _get(key)
+    return _of_service(key) if key in ASSIGNABLE else _get(key)
 
 
 def put(key: str, values: Mapping[str, Any], *, actor: Actor) -> ProductPermission:
@@ -99,7 +99,7 @@ def delete(key: str, *, actor: Actor) -> None:
 
 def check_exist(permissions: Collection[str]) -> None:
     """Raise Invalid for permissions that no role can have."""
-    others = sorted({*permissions} - {str(one) for one in GRANTABLE})
+    others = sorted({*permissions} - {str(one) for one in ASSIGNABLE})
     unknown = {*others} - {*FIND_KEYS.scalars(keys=others)} if others else ()
     if unknown:
         first = min(unknown)

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
 from app.audit.service import record, record_creation
-from app.auth.permissions import ALL, ROLE_PERMISSIONS, Role
+from app.auth.permissions import ALL, ASSIGNABLE, ROLE_PERMISSIONS, Role
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.list_conditions import Condition
@@ -21,7 +21,6 @@ from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
 from app.roles import authority, role_assignments
-from app.roles.authority import GRANTABLE
 from app.roles.models import AccessRole
 from app.roles.product_permissions import check_exist
 from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep
@@ -242,6 +241,6 @@ def _with(role: AccessRole, roles: RoleGraph) -> RoleGraph:
 def _check_fixed(role: AccessRole, change: Change) -> None:
     """Raise RoleFixed for what cannot change in one of the five roles."""
     own = ROLE_PERMISSIONS[Role(role.key)]
-    is_same = {one for one in role.permissions if one in GRANTABLE} == own
+    is_same = {one for one in role.permissions if one in ASSIGNABLE} == own
     if role.key == Role.OWNER or not {*change.after} <= {"name", "permissions"} or not is_same:
         raise RoleFixed

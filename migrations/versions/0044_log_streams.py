@@ -79,6 +79,12 @@ def upgrade():
     )
     for table in ("log_streams", "log_stream_progress"):
         isolate(table)
+    op.execute("SELECT set_config('app.platform', 'on', true)")
+    op.execute(
+        'UPDATE roles SET permissions = ARRAY(SELECT each COLLATE "C" FROM unnest(permissions'
+        " || ARRAY['log_streams:read', 'log_streams:write']) each ORDER BY 1)"
+        " WHERE tenant_id IS NULL AND key IN ('owner', 'admin')"
+    )
 
 
 def downgrade():
