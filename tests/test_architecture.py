@@ -424,6 +424,7 @@ class TestEndpoints:
             "/readyz",
             "/metrics",
             "/openapi.json",
+            "/.well-known/authzen-configuration",
             "/scim/oauth/token",
             "/webhooks/idp",
             "/webhooks/billing/<provider>",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.access import service
+from app.access import authzen, service
 from app.access.schemas import AccessQuerySchema, ExplanationSchema
 from app.access.service import Explanation
 from app.auth.guard import requires
@@ -32,4 +32,4 @@ def explain(query: dict[str, Json]) -> Explanation:
     return service.explain(**query)
 
 
-BLUEPRINTS = (blp,)
+BLUEPRINTS = (blp, authzen.blp, authzen.metadata)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from app.access.facts import Name
 from app.auth.permissions import ASSIGNABLE, PLATFORM_ONLY, ROLE_PERMISSIONS, Permission, Role
 from app.tenants.models import Tenant
 
@@ -15,12 +16,15 @@ from app.tenants.models import Tenant
 class StepName(StrEnum):
     """The steps, in their order."""
 
+    REQUEST = "request"
     CREDENTIAL = "credential"
     TENANT = "tenant"
     USER = "user"
     MEMBERSHIP = "membership"
     ROLE = "role"
     PERMISSION = "permission"
+    FLAG = "flag"
+    LIMIT = "limit"
     PLATFORM = "platform"
 
 
@@ -34,13 +38,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """What a step finds, and what would change it; ``row_id`` is the id of the row it found."""
+    """What a step finds, and what would change it; ``row_id`` is the id of the row it found.
+
+    ``code`` names the reason of a refusal for programs, where the step decides it.
+    """
 
     step: StepName
     outcome: Outcome
     found: str
     change: str = ""
-    row_id: UUID | None = None
+    row_id: UUID | str | None = None
+    code: str = ""
 
 
 class Assigned(NamedTuple):
@@ -58,25 +66,29 @@ def columns_of(assigned: Sequence[Assigned], role: str | None = None) -> dict[st
     return {"role": Role.OWNER.value if is_owner else role, "assigned": names}
 
 
-def passed(step: StepName, found: str, row_id: UUID | None = None) -> Step:
+def passed(step: StepName, found: str, row_id: UUID | str | None = None) -> Step:
     """A step that its row or value satisfies."""
     return Step(step, Outcome.PASSED, found, row_id=row_id)
 
 
-def failed(step: StepName, found: str, change: str, row_id: UUID | None = None) -> Step:
+def failed(
+    step: StepName, found: str, change: str, row_id: UUID | str | None = None, *, code: str = ""
+) -> Step:
     """A step that refuses the request, if no other step does."""
-    return Step(step, Outcome.FAILED, found, change, row_id)
+    return Step(step, Outcome.FAILED, found, change, row_id, code)
 
 
 def skipped(step: StepName, found: str) -> Step:
     return Step(step, Outcome.SKIPPED, found)
 
 
-def tenant_step(tenant: Tenant) -> Step:
+def tenant_step(tenant: Tenant | Name) -> Step:
     if tenant.is_active:
         return passed(StepName.TENANT, f"The tenant {tenant.slug} is active.", tenant.id)
     found = f"The tenant {tenant.slug} is suspended."
-    return failed(StepName.TENANT, found, "Activate the tenant.", tenant.id)
+    return failed(
+        StepName.TENANT, found, "Activate the tenant.", tenant.id, code="tenant_suspended"
+    )
 
 
 def named_roles(assigned: Sequence[Assigned]) -> str:

@@ -110,9 +110,9 @@ FINGERPRINT_COLUMN = f"""
     ), {FACTS})) AS fingerprint
 """
 GRANT_KEY = "(SELECT cursor_key FROM event_feed) AS grant_key"
-FLAG_COLUMNS = f"""
-    {FINGERPRINT_COLUMN}, plan.is_active, plan.plan_name, preset.id AS preset_id,
-    preset.version, preset.updated_at, {FACTS} AS facts, {GRANT_KEY}, (
+FLAG_STATE = f"""
+    plan.is_active, plan.plan_name, preset.id AS preset_id,
+    preset.version, preset.updated_at, {FACTS} AS facts, (
         SELECT json_agg(
             json_build_object(
                 'id', o.id, 'flag_key', o.flag_key, 'flag_value', o.flag_value,
@@ -121,6 +121,8 @@ FLAG_COLUMNS = f"""
         ) {OVERRIDES} AND %s
     ) AS overrides
 """
+"""What :func:`flags_of` evaluates; ``%s`` chooses the overrides."""
+FLAG_COLUMNS = f"{FINGERPRINT_COLUMN}, {GRANT_KEY}, {FLAG_STATE}"
 FROM_PLANS = """
     FROM plans_in_force plan
     LEFT JOIN plan_presets preset ON preset.name = plan.plan_name
@@ -182,17 +184,27 @@ def _flag_set(
 ) -> FlagSet:
     if state is None:
         raise NotFound.of("tenant")
-    # The preset's own overrides are last, so they replace one that carries over.
-    overrides = {override["flag_key"]: override for override in state.overrides or ()}
     facts = None if state.facts is None else Facts(tenant_id, state.facts, context)
-    known = _flags_of(state.preset_id, state.version, state.updated_at)
-    flags = {
-        key: _effective(known[key], overrides.get(key), state.is_active, facts)
-        for key in (known if flag_key is None else known.keys() & {flag_key})
-    }
+    flags = flags_of(state, facts, flag_key)
     return FlagSet(
         state.fingerprint, state.is_active, state.plan_name, flags, facts, state.grant_key
     )
+
+
+def flags_of(
+    state: Any, facts: Facts | None, flag_key: str | None = None
+) -> dict[str, EffectiveFlag]:
+    """The flags of a row with :data:`FLAG_STATE`, or only this one if the preset has it.
+
+    ``facts`` are what rules compare; None: no rule is asked.
+    """
+    # The preset's own overrides are last, so they replace one that carries over.
+    overrides = {override["flag_key"]: override for override in state.overrides or ()}
+    known = _flags_of(state.preset_id, state.version, state.updated_at)
+    return {
+        key: _effective(known[key], overrides.get(key), state.is_active, facts)
+        for key in (known if flag_key is None else known.keys() & {flag_key})
+    }
 
 
 @lru_cache(maxsize=64)

@@ -49,23 +49,35 @@ FIND_USER = Statement(
 class Facts(dict[str, Json]):
     """What rules compare: attribute -> value, None where it is missing.
 
-    The user is read when a rule first asks for one of its attributes.
+    The user is read when a rule first asks for one of its attributes, unless ``user`` has them
+    (see :func:`user_facts`).
     """
 
-    def __init__(self, tenant_id: UUID, tenant: Mapping[str, Json], context: Mapping[str, Json]):
+    def __init__(
+        self,
+        tenant_id: UUID,
+        tenant: Mapping[str, Json],
+        context: Mapping[str, Json],
+        user: Mapping[str, Json] | None = None,
+    ):
         super().__init__({f"tenant.{name}": value for name, value in tenant.items()})
         self._tenant_id = tenant_id
         self["tenant.id"] = str(tenant_id)
         self._add("tenant.meta_data", tenant["meta_data"])
         self._add("context", context)
+        if user is not None:
+            self._add_user(user)
 
     def __missing__(self, attribute: str) -> Json:
         if attribute.startswith("user.") and "user" not in self:
-            self["user"] = user = self._find_user()
-            self._add("user", user)
-            self._add("user.meta_data", user.get("meta_data", {}))
+            self._add_user(self._find_user())
             return self.get(attribute)
         return None
+
+    def _add_user(self, user: Mapping[str, Json]) -> None:
+        self["user"] = user
+        self._add("user", user)
+        self._add("user.meta_data", user.get("meta_data", {}))
 
     def _add(self, prefix: str, values: Mapping[str, Json]) -> None:
         self.update((f"{prefix}.{name}", value) for name, value in values.items())
@@ -76,10 +88,13 @@ class Facts(dict[str, Json]):
             return {}
         known = {"id": id_or_none(name), "name": name, "email_key": name.casefold()}
         found = FIND_USER.first(tenant_id=self._tenant_id, **known)
-        if found is None:
-            return {}
-        domain = found.email.rpartition("@")[2].lower()
-        return {"role": found.role, "email_domain": domain, "meta_data": found.meta_data}
+        return {} if found is None else user_facts(found.role, found.email, found.meta_data)
+
+
+def user_facts(role: str, email: str, meta_data: Mapping[str, Json]) -> dict[str, Json]:
+    """What rules compare of a user with an active membership."""
+    domain = email.rpartition("@")[2].lower()
+    return {"role": role, "email_domain": domain, "meta_data": meta_data}
 
 
 def compared(flags: Iterable[Flag]) -> set[str]:

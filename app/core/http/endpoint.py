@@ -75,6 +75,7 @@ class Endpoint(Guarded):
     errors: tuple[type[AppError], ...] = ()  # the errors with a code that the view raises
     reads_primary: bool = False  # the view must not read from a replica
     is_of_contract: bool = False  # see of_contract()
+    invalid_status: int = 422  # of a request that is not valid, see refuses_with_400()
     rule: str = ""
     operation_id: str = ""
     documented: Callable[..., Any] | None = None  # flask-smorest stores documentation in it
@@ -141,6 +142,11 @@ def of_contract(view: View) -> Endpoint:
     Unknown query parameters are ignored, and a 404 has no ``code``.
     """
     return replace(endpoint_of(view), is_of_contract=True)
+
+
+def refuses_with_400(view: View) -> Endpoint:
+    """Decorator: answer a request that is not valid with 400, as a standard wants, not with 422."""
+    return replace(endpoint_of(view), invalid_status=400)
 
 
 def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Response:

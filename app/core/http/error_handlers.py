@@ -74,7 +74,9 @@ def _answer(error: Exception) -> Response:
             return redirect
     known = _known_error(error)
     write_body, content_type = _protocol()
-    response = Response(write_body(known), known.status, content_type=content_type)
+    view = current_app.view_functions.get(request.endpoint or "")
+    status = getattr(view, "invalid_status", 422) if isinstance(known, Invalid) else known.status
+    response = Response(write_body(known), status, content_type=content_type)
     response.headers.update(known.headers)
     return response
 

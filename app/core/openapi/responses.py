@@ -65,6 +65,8 @@ def complete(
         responses.setdefault(422, INVALID)
     if guarded and method.upper() in idempotency.METHODS:
         responses[422] = INVALID_OR_KEY_REUSED
+    if endpoint.invalid_status != 422:
+        responses[str(endpoint.invalid_status)] = responses.pop(422)
     for status in _error_statuses(doc, rule, method) if guarded else ():
         responses.setdefault(str(status), refusal(DESCRIPTIONS[status], DETAILS[status]))
     common = _common_errors(has_tag, method, access) if guarded else ()
