@@ -37,6 +37,7 @@ PATHS = {
     SetupScope.DOMAINS: ("/v1/domains",),
     SetupScope.SSO: ("/v1/sso-connections",),
     SetupScope.WEBHOOK_ENDPOINTS: ("/v1/webhook-endpoints",),
+    SetupScope.LOG_STREAMS: ("/v1/log-streams",),
 }
 PERMISSIONS = {
     SetupScope.SCIM: {
@@ -48,6 +49,11 @@ PERMISSIONS = {
     SetupScope.DOMAINS: {Permission.DOMAINS_READ, Permission.DOMAINS_WRITE},
     SetupScope.SSO: {Permission.SSO_READ},
     SetupScope.WEBHOOK_ENDPOINTS: {Permission.EVENTS_READ, Permission.EVENTS_WRITE},
+    SetupScope.LOG_STREAMS: {
+        Permission.EVENTS_READ,
+        Permission.LOG_STREAMS_READ,
+        Permission.LOG_STREAMS_WRITE,
+    },
 }
 
 

@@ -27,6 +27,16 @@ CONFIG = "The settings of the kind. " + " ".join(
     f"`{name}`: {', '.join(f'`{field}`' for field in kind.schema().fields)}."
     for name, kind in KINDS.items()
 )
+SETTINGS = {
+    "description": CONFIG,
+    "x-kinds": {
+        name: [
+            {**one.metadata, "name": key, "required": one.required, "secret": key in kind.secrets}
+            for key, one in kind.schema().fields.items()
+        ]
+        for name, kind in KINDS.items()
+    },
+}
 
 
 START = {
@@ -124,7 +134,7 @@ class LogStreamCreateSchema(LogStreamUpdateSchema):
     """A new log stream."""
 
     kind = Literal(*KINDS, required=True)
-    config = JsonObject(required=True, description=CONFIG)
+    config = JsonObject(required=True, metadata=SETTINGS)
     format = Choice(LogFormat, load_default=LogFormat.NATIVE)
     types = ListOf(TypePattern(), load_default=lambda: ["*"], metadata=TYPES)
     start = Start(data_key="from", load_default="now", metadata=START)

@@ -18,6 +18,7 @@ class SetupScope(StrEnum):
     DOMAINS = "domains"
     SSO = "sso"
     WEBHOOK_ENDPOINTS = "webhook_endpoints"
+    LOG_STREAMS = "log_streams"
 
 
 class SetupLink(Attributed, TenantRow):

@@ -26,7 +26,7 @@ blp = Blueprint(
     __name__,
     url_prefix="/v1/setup-links",
     description="Links by which a customer's administrator, who needs no account, sets up what"
-    " the customer's side has: directories, domains, webhook endpoints.",
+    " the customer's side has: directories, domains, webhook endpoints, log streams.",
 )
 BLUEPRINTS = (blp,)
 INCLUDES = (TENANT, HISTORY)
@@ -58,7 +58,8 @@ def create(body: dict[str, Any]) -> SimpleNamespace:
 
     Also needs the permissions that the scopes exercise: `scim` needs `scim:read`, `scim:write`,
     `users:write` and `memberships:write`; `domains` needs `domains:read` and `domains:write`; `sso`
-    needs `sso:read`; `webhook_endpoints` needs `events:read` and `events:write`. A tenant can have at most 20 links at a time.
+    needs `sso:read`; `webhook_endpoints` needs `events:read` and `events:write`; `log_streams` needs `events:read`,
+    `log_streams:read` and `log_streams:write`. A tenant can have at most 20 links at a time.
     """
     principal = current_principal()
     link, token = service.create(

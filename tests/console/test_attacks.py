@@ -184,7 +184,7 @@ class TestForeignRows:
 
 def is_below_a_tenant(rule):
     """Whether a page is about a row of a tenant."""
-    names = rule.arguments - {"tenant_id", "key"}
+    names = rule.arguments - {"tenant_id", "key", "kind"}
     return bool("tenant_id" in rule.arguments and names) and rule.endpoint not in LEFT_OUT
 
 

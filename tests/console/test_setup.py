@@ -18,6 +18,7 @@ from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.core.db.writes import writes
 from app.extensions import db
+from app.log_streams import work as log_streams
 from app.setup_links import service
 from app.setup_links.models import SetupLink, SetupScope
 from app.tenants import service as tenants
@@ -32,11 +33,13 @@ from tests.document import operations
 from tests.factories import (
     create_domain,
     create_limits,
+    create_log_stream,
     create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
     limit_flag,
 )
+from tests.log_streams.targets import Hec, running
 from tests.scim.directory import Directory, create_connection
 from tests.webhooks.deliveries.receiving import receiver, sender, wait_until
 
@@ -386,6 +389,68 @@ class TestEndpoint:
         assert "line 1: no event has this type" in page.text
 
 
+class TestLogStream:
+    def test_is_activated_once_a_test_has_succeeded(self, app, opened):
+        with running(Hec()) as hec:
+            chosen = opened.get(f"{HOME}/log-streams/new?kind=splunk")
+            values = {"url": hec.url, "token": hec.token, "index": "other", "types": "user.*"}
+            values |= {"format": "native"}
+            answer = opened.send(chosen.location, **values)
+            page = answer.location
+            (stream,) = database.query("SELECT id, state, types FROM log_streams")
+            opened.post(f"{page}/test")
+            followed = opened.get(f"{page}?tested=None").text
+            run_test(app, stream)
+            failed = opened.get(page).text
+            refused = opened.post(f"{page}/activate", follow_redirects=True).text
+            hec.indexes = ("other",)
+            run_test(app, stream)
+            passed = opened.get(page).text
+            opened.post(f"{page}/activate")
+
+        assert (stream.state, stream.types) == ("paused", ["user.*"])
+        assert "Underway" in followed
+        assert "There is no such index" in failed
+        assert "Activate" not in failed
+        assert "No test has succeeded yet" in refused
+        assert "Activate" in passed
+        assert hec.token not in passed
+        assert database.query("SELECT state FROM log_streams") == [("active",)]
+        event = database.row(AuditEvent, action="log_stream.resumed")
+        assert event.actor == f"setup_link:{database.row(SetupLink).id}"
+
+    def test_that_the_owner_has_paused_is_not_activated(self, opened, tenant):
+        stream = create_log_stream(tenant.id)
+        database.execute("UPDATE log_stream_progress SET tested_at = now(), written_at = now()")
+
+        opened.post(f"{HOME}/log-streams/{stream.id}/activate")
+
+        assert database.query("SELECT state FROM log_streams") == [("paused",)]
+
+    def test_of_another_tenant_does_not_exist(self, opened):
+        stream = create_log_stream(create_tenant().id)
+
+        for answer in (
+            opened.get(f"{HOME}/log-streams/{stream.id}"),
+            opened.post(f"{HOME}/log-streams/{stream.id}/test"),
+            opened.post(f"{HOME}/log-streams/{stream.id}/activate"),
+        ):
+            assert answer.status_code == 404
+
+    def test_shows_errors_beside_their_fields(self, opened):
+        values = {"url": "ftp://x", "token": "a b", "types": "*", "format": "native"}
+
+        page = opened.send(f"{HOME}/log-streams/new/splunk", **values)
+
+        assert page.status_code == 422
+        assert page.text.count('aria-invalid="true"') == 2
+
+
+def run_test(app, stream):
+    with app.app_context():
+        log_streams.test(str(stream.id))
+
+
 class TestDomain:
     def test_shows_the_record_to_set_and_what_came_of_it(self, opened):
         answer = opened.send(f"{HOME}/domains/new", name="Bücher.example")
@@ -452,7 +517,7 @@ def setup_rules(app, method="GET"):
 
 def setup_page(rule, ids):
     """The address of a page, with these ids."""
-    return address_of(rule, ids).replace("<any(scim, domains, 'webhook-endpoints'):name>", "scim")
+    return address_of(rule, {"name": "scim", "kind": "splunk", **ids})
 
 
 class TestReach:
@@ -542,7 +607,7 @@ class TestReach:
                 answer = send(query, headers=headers, data={**foreign})
                 assert answer.status_code < 500, path
                 assert "Initech" not in answer.text, path
-                if rule.arguments & world.keys() and method in rule.methods:
+                if rule.arguments & world.keys() - {"kind"} and method in rule.methods:
                     assert answer.status_code == 404, path
                 if method not in {"GET", "HEAD", *rule.methods}:
                     assert answer.status_code == 405, path
@@ -555,6 +620,7 @@ class TestReach:
         ids = {"connection_id": create_connection(tenant)[0].id}
         ids |= {"endpoint_id": create_webhook_endpoint(tenant.id).id}
         ids |= {"domain_id": create_domain(tenant).id}
+        ids |= {"stream_id": create_log_stream(tenant.id).id}
         before = database.query("SELECT count(*) FROM audit_events")
 
         for rule in setup_rules(app, "POST"):
@@ -564,7 +630,7 @@ class TestReach:
         assert database.query("SELECT count(*) FROM audit_events") == before
 
     def test_no_page_after_its_end(self, app, opened):
-        ids = dict.fromkeys(("connection_id", "endpoint_id", "domain_id"), uuid4())
+        ids = dict.fromkeys(("connection_id", "endpoint_id", "domain_id", "stream_id"), uuid4())
         database.execute("UPDATE setup_links SET revoked_at = now()")
 
         for method in ("GET", "POST"):
@@ -588,6 +654,7 @@ class TestReach:
         for path in (
             f"/v1/scim-connections/{other['connection_id']}",
             f"/v1/webhook-endpoints/{other['endpoint_id']}",
+            f"/v1/log-streams/{other['stream_id']}",
         ):
             for method in ("GET", "PATCH", "DELETE"):
                 answer = app.test_client().open(

@@ -30,6 +30,7 @@ from tests.factories import (
     create_invitation,
     create_join_request,
     create_limits,
+    create_log_stream,
     create_member,
     create_override,
     create_setup_link,
@@ -89,6 +90,9 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "evt_id": f"evt_{event.id.hex}",
         "connection_id": create_connection(tenant)[0].id,
         "endpoint_id": endpoint.id,
+        "stream_id": _stream(tenant),
+        "kind": "https",
+        "action": "test",
         "delivery_id": database.row(WebhookDelivery).id,
         "purpose": "assign_plan",
         "invitation_id": create_invitation(tenant.id, email=ADDRESS, digest="x").id,
@@ -97,6 +101,17 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "link_id": create_setup_link(tenant.id, contact=ADDRESS).id,
         "user": user,
     }
+
+
+def _stream(tenant: Any) -> Any:
+    """The id of a log stream; its settings and its last test have markup."""
+    config = {"url": "https://logs.example.com/?" + "<b>"}
+    stream = create_log_stream(tenant.id, config=config, description=ATTACK)
+    values = {"at": utcnow(), "error": ATTACK}
+    database.execute(
+        "UPDATE log_stream_progress SET tested_at = :at, test_error = :error", **values
+    )
+    return stream.id
 
 
 def use(tenant: Any, feature: str, *amounts: int) -> None:
@@ -139,7 +154,7 @@ def pages_of(app: Flask, method: str, name: str = "") -> list[Rule]:
 
 def address_of(rule: Rule, world: dict[str, Any]) -> str:
     """The address of a page, with the ids of the world."""
-    return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: str(world[found[1]]), rule.rule)
+    return re.sub(r"<(?:[^<>]+:)?(\w+)>", lambda found: str(world[found[1]]), rule.rule)
 
 
 def addresses(

@@ -21,6 +21,7 @@ NEEDED = {
     "domains": {"domains:read", "domains:write"},
     "sso": {"sso:read"},
     "webhook_endpoints": {"events:read", "events:write"},
+    "log_streams": {"events:read", "log_streams:read", "log_streams:write"},
 }
 
 

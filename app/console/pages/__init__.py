@@ -11,6 +11,7 @@ from app.console.pages import (  # noqa: F401
     flags,
     imports,
     joining,
+    log_streams,
     members,
     operations,
     plans,

@@ -34,6 +34,7 @@ SCOPES = {
     "domains": "domains",
     "sso": "single sign-on",
     "webhook_endpoints": "webhook endpoint",
+    "log_streams": "log stream",
 }
 ENDS = Filter("certificate_ends_before", "Certificate ends until", kind="date")
 NAME = Field("name", "Domain", help="Such as example.com.", is_required=True)

@@ -33,6 +33,7 @@ TASKS = {
     "domains": Task("/v1/domains", "display_name", "Verify your domains"),
     "sso": Task("/v1/sso-connections", "name", "Set up single sign-on"),
     "webhook-endpoints": Task("/v1/webhook-endpoints", "url", "Receive events"),
+    "log-streams": Task("/v1/log-streams", "kind", "Stream events to your SIEM"),
 }
 """The tasks by their places below /console/setup."""
 STATES = {
@@ -87,9 +88,12 @@ def state_of(row: Json) -> str:
     state = row.get("status") or row.get("state")
     if state in ("active", "verified") or row.get("is_active"):
         return "active"
-    if state in ("testing", "pending", "draft") or row.get("disabled_reason") == "untested":
+    if (
+        state in ("testing", "pending", "draft", "paused")
+        or row.get("disabled_reason") == "untested"
+    ):
         return "waits"
-    return "failed" if state in ("failed", "lapsed") else "off"
+    return "failed" if state in ("failed", "lapsed", "error", "invalid") else "off"
 
 
 def badge_of(*rows: Json) -> tuple[str, str]:

@@ -15,8 +15,8 @@ from app.console.blueprint import Shown, render
 from app.console.fields import Field
 from app.console.forms import Form
 from app.console.next_page import Notice, set_notice
-from app.console.pages import endpoints, scim
-from app.console.pages.common import are_underway
+from app.console.pages import endpoints, log_streams, scim
+from app.console.pages.common import are_underway, choose
 from app.console.pages.setup import TASKS, badge_of, setup_page, state_of
 from app.core.http.routing import own_address
 from app.core.json_text import Json
@@ -29,7 +29,7 @@ NAMES = {**scim.PROVIDERS, "generic": "Your directory"}
 DOMAIN = Field("name", "Domain", help="Such as example.com.", is_required=True)
 
 
-@setup_page("/<any(scim, domains, 'webhook-endpoints'):name>")
+@setup_page("/<any(scim, domains, 'webhook-endpoints', 'log-streams'):name>")
 def setup_task(name: str) -> Shown:
     """Show what a task has created; its form where there is nothing yet."""
     task = TASKS[name]
@@ -142,6 +142,48 @@ def setup_endpoint_activate(endpoint_id: UUID) -> Shown:
         notice = Notice("No test has succeeded yet.", is_bad=True)
         return set_notice(redirect(_page(), 303), notice)
     return _activate(path, {"is_active": True})
+
+
+@setup_page("/log-streams/new")
+def setup_choose_log_stream() -> Shown:
+    title, back = TASKS["log-streams"].title, url_for("console.setup")
+    return choose(title, log_streams.KIND, log_streams.new_page, back=back)
+
+
+@setup_page("/log-streams/new/<kind>", "GET", "POST")
+def setup_new_log_stream(kind: str) -> Shown:
+    title, to = TASKS["log-streams"].title, f"{url_for('console.setup')}/log-streams"
+    return log_streams.send_new(title, kind, to, submit="Continue")
+
+
+@setup_page(log_streams.STREAM)
+def setup_log_stream(stream_id: UUID) -> Shown:
+    stream = log_streams.find_stream(stream_id)
+    values = {"is_underway": log_streams.is_tested(stream), "can_begin": _can_begin(stream)}
+    return render("setup_log_stream", stream["kind"], stream=stream, **values)
+
+
+@setup_page(f"{log_streams.STREAM}/test", "POST")
+def setup_log_stream_test(stream_id: UUID) -> Shown:
+    tested = log_streams.find_stream(stream_id)["progress"]["tested_at"]
+    api.succeeded(api.call("POST", f"{log_streams.PATH}/{stream_id}/test"))
+    return redirect(f"{_page()}?tested={tested}", 303)
+
+
+@setup_page(f"{log_streams.STREAM}/activate", "POST")
+def setup_log_stream_activate(stream_id: UUID) -> Shown:
+    if not _can_begin(log_streams.find_stream(stream_id)):
+        notice = Notice("No test has succeeded yet.", is_bad=True)
+        return set_notice(redirect(_page(), 303), notice)
+    api.succeeded(api.call("POST", f"{log_streams.PATH}/{stream_id}/resume"))
+    return set_notice(redirect(_page(), 303), "The test has passed. It is active now.")
+
+
+def _can_begin(stream: Json) -> bool:
+    """Whether the last test of a stream has succeeded that has written nothing yet."""
+    progress = stream["progress"]
+    is_new = stream["state"] == "paused" and not progress["written_at"]
+    return is_new and progress["tested_at"] and not progress["test_error"]
 
 
 def _form(title: str, *fields: Field, values: Json = None) -> Form:
