@@ -151,6 +151,14 @@ def flags(arguments: argparse.Namespace) -> None:
         print(report(ready))
 
 
+def access(arguments: argparse.Namespace) -> None:
+    """Print how long decisions about access and searches take."""
+    from benchmarks.access import USERS, report
+
+    with opened(arguments.folder, 1, USERS) as ready:
+        print(report(ready))
+
+
 def tables(arguments: argparse.Namespace) -> None:
     """Print what requests cost on large tables, and how long retention locks them."""
     from benchmarks.tables import report
@@ -212,6 +220,7 @@ COMMANDS = {
     "usage": usage,
     "leases": leases,
     "flags": flags,
+    "access": access,
     "events": events,
     "tables": tables,
     "sizes": sizes,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from app.access import authzen, service
+from flask import Response
+
+from app.access import authzen, service, snapshot
 from app.access.schemas import AccessQuerySchema, ExplanationSchema
 from app.access.service import Explanation
+from app.access.snapshot_schemas import SnapshotSchema
 from app.auth.guard import requires
 from app.auth.permissions import Permission
+from app.auth.tenant_choice import TenantChoiceSchema, target_id
+from app.core import json_text
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
+from app.core.http.endpoint import reads_primary
+from app.core.http.request import current_request
 from app.core.json_text import Json
 
 blp = Blueprint(
@@ -30,6 +37,31 @@ def explain(query: dict[str, Json]) -> Explanation:
     who is a platform superadmin.
     """
     return service.explain(**query)
+
+
+@blp.get("/snapshot")
+@requires(Permission.ACCESS_READ)
+@blp.arguments(TenantChoiceSchema, location="query")
+@blp.response(200, SnapshotSchema)
+@blp.raises(NotFound.of("tenant"), snapshot.SnapshotTooLarge)
+@reads_primary
+def get_snapshot(query: dict[str, Json]) -> Response:
+    """Get all that the decisions of a tenant need, to decide in memory.
+
+    `Access` of the [client packages](../guides/clients.md#access-in-memory) does this. Answers 304 if
+    `If-None-Match` has the ETag of an equal snapshot. `stream` tells when to ask again.
+    """
+    tenant_id = target_id(query.get("tenant_id"))
+    tag = snapshot.fingerprint(tenant_id)
+    response = Response(content_type="application/json")
+    if current_request().if_none_match.contains_weak(tag):
+        response.status_code = 304
+    else:
+        response.data = json_text.dumps({"data": snapshot.snapshot(tenant_id)})
+    response.set_etag(tag)
+    response.cache_control.private = True
+    response.cache_control.no_cache = True
+    return response
 
 
 BLUEPRINTS = (blp, authzen.blp, authzen.metadata)

@@ -21,6 +21,7 @@ from flask import Flask
 from prometheus_client import Gauge
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app.access import snapshot
 from app.auth.proofs import Proof
 from app.config import Config
 from app.core.db import tenancy
@@ -29,9 +30,9 @@ from app.core.errors import AppError, Forbidden, Unauthenticated, Unavailable
 from app.core.jobs.signals import listening
 from app.events import service
 from app.events.sequencer import SEQUENCED
-from app.flags.evaluation import fingerprints
+from app.flags import evaluation
 from app.operations.background import LAST_SEEN, SEEN_EVERY
-from app.streams.stream import FeedStream, FlagStream, Stream, frame_of
+from app.streams.stream import AccessStream, FeedStream, FlagStream, Stream, frame_of
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ FLAGS_EVERY = 15.0  # seconds; expiries and the ends of trials change flags with
 CREDENTIALS_EVERY = (25.0, 35.0)  # seconds
 CHECKED = 100  # credentials in one turn
 PAUSE = 1.0  # seconds, after a fault of PostgreSQL
+FINGERPRINTS = {FlagStream: evaluation.fingerprints, AccessStream: snapshot.fingerprints}
+OF_ALL_TENANTS = ("plan.", "permission.", "role.")  # events that may change what all streams tell
 CREDENTIALS = ("api_key.", "membership.", "tenant.", "user.")  # events that may refuse some
 
 OPEN = Gauge("streams_open", "Open event streams, and reads that wait.", ["kind"])
@@ -157,7 +160,7 @@ class Hub:
 
     def _tell(self, row: Any) -> None:
         """Tell the streams one event, and note what follows from it for flags and credentials."""
-        if row.type.startswith("plan."):
+        if row.type.startswith(OF_ALL_TENANTS):
             self._flags_due = 0.0
         self._changed.add(row.tenant_id)
         if row.type.startswith(CREDENTIALS):
@@ -172,7 +175,7 @@ class Hub:
                 stream.put(frames[stream.own])
 
     def _check_flags(self) -> None:
-        """Compare the flags of tenants that have changed with what their streams were told."""
+        """Compare flags and decisions of changed tenants with what their streams were told."""
         now = time.monotonic()
         if now >= self._flags_due:
             watched = (one for one in self.streams if isinstance(one, FlagStream))
@@ -180,14 +183,23 @@ class Hub:
             self._flags_due = now + FLAGS_EVERY
         self._changed &= self._of_tenant.keys()
         changed = {*self._changed}
-        if changed:
-            with tenancy.platform_transaction():
-                found = fingerprints(changed)
-            for tenant_id in changed:
-                for stream in [*self._of_tenant.get(tenant_id, ())]:
-                    if isinstance(stream, FlagStream):
+        for kind, find in FINGERPRINTS.items():
+            of_kind = {
+                tenant_id: streams
+                for tenant_id in changed
+                if (
+                    streams := [
+                        one for one in self._of_tenant.get(tenant_id, ()) if type(one) is kind
+                    ]
+                )
+            }
+            if of_kind:
+                with tenancy.platform_transaction():
+                    found = find(of_kind)
+                for tenant_id, streams in of_kind.items():
+                    for stream in streams:
                         stream.tell(found.get(tenant_id, ""), self._named)
-            self._changed -= changed
+        self._changed -= changed
 
     def _check_credentials(self) -> None:
         """End the streams whose credential is refused; check the rest of many in the next turn."""

@@ -1,6 +1,6 @@
-"""GET /ofrep/v1/events and /v1/events/stream, and GET /v1/events?wait= of the stream process.
+"""Event streams, and GET /v1/events?wait= of the stream process.
 
-The web processes have the first two only to describe them, and answer 421.
+The web processes have the streams only to describe them, and answer 421.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from uuid import UUID
 
 from flask import Response, current_app
 
+from app.access import snapshot
 from app.auth.guard import Requires, current_principal, requires
 from app.auth.permissions import Permission
 from app.auth.proofs import granted
-from app.auth.tenant_choice import target_id
+from app.auth.tenant_choice import TenantOrOwnSchema, target_id
 from app.config import current_config
 from app.core.db.queries import id_or_none, visible_id
 from app.core.errors import AppError, NotFound
@@ -27,7 +28,7 @@ from app.events.service import FIND_FEED, PositionGone, list_events
 from app.flags.evaluation import fingerprint
 from app.streams.hub import EXTENSION, Hub, StreamsFull, TooManyStreams, check_room
 from app.streams.schemas import FeedStreamQuerySchema, FlagStreamQuerySchema, LastEventSchema
-from app.streams.stream import PAGE, FeedStream, FlagStream, Stream, WaitingRead
+from app.streams.stream import PAGE, AccessStream, FeedStream, FlagStream, Stream, WaitingRead
 
 flags = Blueprint(
     "flag_streams", __name__, url_prefix="/ofrep/v1/events", description="Streams of changes."
@@ -35,7 +36,10 @@ flags = Blueprint(
 feed = Blueprint(
     "event_streams", __name__, url_prefix="/v1/events/stream", description="The feed as a stream."
 )
-BLUEPRINTS = (flags, feed)
+access = Blueprint(
+    "access_streams", __name__, url_prefix=snapshot.STREAM, description="Streams of changes."
+)
+BLUEPRINTS = (flags, access, feed)
 STREAM: dict[str, Any] = {
     "description": "Server-sent events, until one side closes the connection.",
     "content_type": "text/event-stream",
@@ -65,6 +69,7 @@ class RequiresGrant(Requires):
 
 
 FLAGS_READ = RequiresGrant(Permission.FLAGS_READ, while_suspended=True)
+ACCESS_READ = requires(Permission.ACCESS_READ)
 EVENTS_READ = requires(Permission.EVENTS_READ)
 
 
@@ -86,6 +91,25 @@ def get_flag_stream(query: dict[str, Json], headers: dict[str, Json]) -> Respons
     current = fingerprint(tenant_id)
     place = _place(FLAGS_READ, tenant_id)
     return _answer(FlagStream(*place, fingerprint=current, last_id=headers.get("last_event_id")))
+
+
+@access.get("")
+@ACCESS_READ
+@access.arguments(TenantOrOwnSchema, location="query")
+@access.arguments(LastEventSchema, location="headers")
+@access.response(200, **STREAM)
+@access.raises(NotFound.of("tenant"), NotStreamProcess, StreamsFull, TooManyStreams)
+@reads_primary
+def get_access_stream(query: dict[str, Json], headers: dict[str, Json]) -> Response:
+    """Stream that the decisions of a tenant may have changed.
+
+    Each event is a `refetchSnapshot` with the new `etag`; ask for `GET /v1/access/snapshot` again. The
+    first one comes at once, unless `Last-Event-ID` names the present snapshot.
+    """
+    tenant_id = target_id(query["tenant_id"])
+    current = snapshot.fingerprint(tenant_id)
+    place = _place(ACCESS_READ, tenant_id)
+    return _answer(AccessStream(*place, fingerprint=current, last_id=headers.get("last_event_id")))
 
 
 @feed.get("")

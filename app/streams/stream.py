@@ -134,12 +134,13 @@ class FlagStream(Stream):
     """Tells that a tenant's flags have changed (OFREP's ADR 8)."""
 
     kind = "flags"
+    message = "refetchEvaluation"
     tenant_id: UUID
 
     def __init__(self, *place: Any, fingerprint: str, last_id: str | None) -> None:
         super().__init__(*place)
         self._told = fingerprint
-        if last_id != self.proof.tag(fingerprint):
+        if last_id != self._tag(fingerprint):
             self.put(self._frame())
 
     def tell(self, fingerprint: str, named: set[str]) -> None:
@@ -148,10 +149,26 @@ class FlagStream(Stream):
             self._told = fingerprint
             self.put(self._frame())
 
+    def _tag(self, fingerprint: str) -> str:
+        return self.proof.tag(fingerprint)
+
     def _frame(self) -> bytes:
-        tag = self.proof.tag(self._told)
-        data = json_text.dumps({"type": "refetchEvaluation", "etag": f'"{tag}"'})
+        tag = self._tag(self._told)
+        data = json_text.dumps({"type": self.message, "etag": f'"{tag}"'})
         return b"id: %b\nevent: message\ndata: %b\n\n" % (tag.encode(), data)
+
+
+class AccessStream(FlagStream):
+    """Tells that the snapshot of a tenant's decisions has changed."""
+
+    kind = "access"
+    message = "refetchSnapshot"
+
+    def tell(self, fingerprint: str, _: set[str]) -> None:
+        super().tell(fingerprint, set())
+
+    def _tag(self, fingerprint: str) -> str:
+        return fingerprint
 
 
 class FeedStream(Stream):

@@ -39,7 +39,7 @@ TYPESCRIPT = PROJECT / "clients" / "typescript"
 OPENFEATURE = ("@openfeature/server-sdk@1.23.0", "@openfeature/ofrep-provider@0.1.3")
 TSC_OPTIONS = ("--module", "nodenext", "--target", "es2022", "--strict", "--skipLibCheck")
 PRINTED = ["true", "Adele 412 stale_version", "3", "422 body,idp_user_id", "true"]
-PRINTED += ["true true", "true"]
+PRINTED += ["true true", "true", "true", "membership_not_found"]
 """What both programs print, of Python's in JavaScript's words."""
 
 ASYNCHRONOUS = """
