@@ -6,11 +6,22 @@ the first request comes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Union
 
 from flask import Request, Response
 from pydantic import ValidationError
-from scim2_models import Error, Group, Resource, ResourceType, ResponseParameters, SCIMException
+from scim2_models import (
+    BulkRequest,
+    BulkResponse,
+    Error,
+    Group,
+    ListResponse,
+    Resource,
+    ResourceType,
+    ResponseParameters,
+    SCIMException,
+    SearchRequest,
+)
 from scim2_server.conditions import Conditions
 from scim2_server.errors import MethodNotAllowedException
 from scim2_server.handler import ScimHandler
@@ -106,6 +117,18 @@ class Service(ScimService):
 
 
 SERVICE = Service(PROVIDER, secret=CURSOR_SECRET)
+
+
+def _message_types() -> list[Any]:
+    models = SERVICE.get_models()
+    of_each: tuple[Any, ...] = (ResponseParameters, SearchRequest)
+    of_all: tuple[Any, ...] = (BulkRequest, BulkResponse, ListResponse, SearchRequest)
+    found = [generic[model] for generic in of_each for model in models]
+    return found + [generic[Union[tuple(models)]] for generic in of_all]  # noqa: UP007
+
+
+MESSAGE_TYPES = _message_types()
+"""pydantic would make them again for each request, because it keeps no type that nobody refers to."""
 
 
 def serve(request: Request, path: str, connection: Connection) -> Response:
