@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from collections import defaultdict
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -51,9 +52,18 @@ LOOKS = [
     ("light", 1440, {"type": "tag", "values": CRITERIA}),
     ("dark", 390, {"type": "rule", "values": OF_LOOKS}),
 ]
-FRAME = [[".top"], [".side"], ["#palette"]]  # the same on each page, so checked once for each look
-CHECK = """([rules, known]) => axe.run(known.length ? {exclude: known} : document,
-    {runOnly: rules, resultTypes: ["violations"]}).then(found => found.violations.map(each => each.id + ": " + each.nodes.map(node => node.html).join(" ")))"""
+CHECK = """rules => axe.run({runOnly: rules, resultTypes: ["violations"]})
+    .then(found => found.violations.map(each => each.id + ": " + each.nodes.map(node => node.html).join(" ")))"""
+# What the rules judge of an element: names, attributes without their texts, and all it stands in.
+KINDS = """() => {
+    const kinds = new Map([[document.documentElement, ""]]);
+    for (const each of document.body.querySelectorAll("*")) {
+        const names = each.getAttributeNames().sort().map(name =>
+            name + (/^(class|type|role|scope|aria-(current|sort))$/.test(name) ? "=" + each.getAttribute(name) : ""));
+        kinds.set(each, (kinds.get(each.parentElement) ?? "") + ">" + each.localName + "[" + names + "]");
+    }
+    return [...new Set(kinds.values())];
+}"""
 # Each control that can be seen, and each that got the focus with an outline around it.
 WATCH_FOCUS = """() => {
     window.reached = new Set();
@@ -75,6 +85,7 @@ SMALL = """() => [...document.querySelectorAll("a, button, input:not([type=hidde
 CUT = """() => [...document.querySelectorAll("td, td *")]
     .filter(each => each.checkVisibility() && each.getBoundingClientRect().right > innerWidth)
     .map(each => each.outerHTML.slice(0, 200))"""
+JUDGED = defaultdict(set)  # by colour scheme and width; the kinds of elements
 IS_SEEN = "each => each.getBoundingClientRect().right <= innerWidth"
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium on the PATH")
@@ -83,7 +94,9 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromiu
 @pytest.fixture(scope="module")
 def chromium():
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--in-process-gpu"]
+        )
         yield browser
         browser.close()
 
@@ -94,7 +107,6 @@ class Visit:
     def __init__(self, chromium, base_url, secret):
         self.base_url = base_url
         self.faults = []
-        self.checked = set()
         self.context = chromium.new_context()
         self.context.set_default_timeout(90_000)  # milliseconds; for slow machines
         self.context.add_cookies([{"name": "console", "value": secret, "url": base_url}])
@@ -114,19 +126,20 @@ class Visit:
         return [urlsplit(each).path for each in found if f"{self.base_url}/console" in each]
 
     def check(self, looks=LOOKS):
-        """Note what axe finds, and what is too wide or, on a phone, cut or too small to touch."""
-        if not self.checked:
-            self.context.add_init_script(AXE)  # for the pages that follow
-            self.page.evaluate(AXE)
+        """Note what axe finds, and what is too wide or, on a phone, cut or too small to touch.
+
+        axe judges a page only if it has an element of a kind that no page had before in that look.
+        """
+        kinds = set(self.page.evaluate(KINDS))
         for scheme, width, rules in looks:
-            known = FRAME if (scheme, width) in self.checked else []
-            self.checked.add((scheme, width))
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             self.page.set_viewport_size({"width": width, "height": 900})
             place = f"{self.page.url} {scheme} {width}"
-            self.faults += [
-                f"{place} {fault}" for fault in self.page.evaluate(CHECK, [rules, known])
-            ]
+            if not kinds <= JUDGED[scheme, width]:
+                JUDGED[scheme, width] |= kinds
+                if not self.page.evaluate("'axe' in window"):
+                    self.page.evaluate(AXE)
+                self.faults += [f"{place} {fault}" for fault in self.page.evaluate(CHECK, rules)]
             if self.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                 self.faults.append(f"{place} is wider than the window")
             if width == 390:
