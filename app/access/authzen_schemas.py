@@ -6,80 +6,72 @@ from typing import Any
 
 import marshmallow as ma
 
-from app.access.evaluating import Semantic
-from app.access.judging import Verdict
+from app.access.evaluating import Semantic, Verdict
 from app.access.questions import Question, Thing
 from app.access.steps import StepName, failed
 from app.core.errors import Entry, Invalid
 from app.core.json_text import Json
-from app.core.validation.fields import AnyJson, Bool, Choice, Int, JsonObject, ListOf, Nested, Str
+from app.core.validation.fields import AnyJson, Choice, Int, JsonObject, ListOf, Nested, Str
 from app.core.validation.messages import refused, under
 from app.core.validation.scalars import MAX_NAME
-from app.core.validation.schemas import AnswerSchema, Schema
-from app.usage.schemas import DecisionSchema
+from app.core.validation.schemas import Schema
+from app.usage.schemas import MAX_AMOUNT, MAX_ENTRIES, DecisionSchema
 
 MAX_ID = 1024
 MAX_PROPERTIES = 100
-MAX_ENTRIES = 100
 MAX_PAGE = 1000
-MAX_AMOUNT = 10**15
 
 
 class Properties(JsonObject):
-    """An object with a bounded number of keys."""
+    """An object with a bounded number of keys; ``consume`` of a context is checked too."""
 
     keywords = {"additionalProperties": True, "maxProperties": MAX_PROPERTIES}
 
     def from_json(self, value: object) -> dict[str, Any]:
-        if isinstance(value, dict) and len(value) > MAX_PROPERTIES:
-            counted = {"field_type": "Dictionary", "actual_length": len(value)}
-            raise Invalid(refused("too_long", (), value, max_length=MAX_PROPERTIES, **counted))
-        return super().from_json(value)
+        found = super().from_json(value)
+        if len(found) > MAX_PROPERTIES:
+            bound = {"field_type": "Dictionary", "max_length": MAX_PROPERTIES}
+            raise Invalid(refused("too_long", (), value, actual_length=len(found), **bound))
+        if self.name == "context" and "consume" in found:
+            try:
+                found["consume"] = CONSUMPTION.load(found["consume"])
+            except Invalid as fault:
+                raise Invalid(*under("consume", fault.errors)) from None
+        return found
 
 
 class Lenient(Schema):
-    """A schema that ignores unknown fields; examples of all fields here."""
+    """A schema that ignores unknown fields."""
 
     class Meta:
         unknown = ma.EXCLUDE
 
-    examples = {
-        "subject": {"type": "user", "id": "ada@example.com"},
-        "action": {"name": "invoices:approve"},
-        "resource": {"type": "project", "id": "apollo"},
-        "type": "user",
-        "id": "ada@example.com",
-        "name": "invoices:approve",
-        "properties": {"status": "active"},
-        "context": {"ip": "192.0.2.7"},
-        "evaluations": [{"resource": {"type": "project", "id": "apollo"}}],
-        "feature": "invoices",
-        "token": "WyI4ZjE0ZTQ1ZiIsICJhcG9sbG8iXQ==",
-        "next_token": "",
-        "code": "permission_denied",
-        "row": None,
-        "sentence": "No role gives the subject the permission invoices:approve here.",
-    }
+    examples = {"type": "user", "id": "ada@example.com", "name": "invoices:approve", "token": ""}
+    examples |= {"feature": "invoices", "properties": {"status": "active"}, "context": {}}
 
 
-TYPE = Str(required=True, max_length=MAX_NAME, description="The kind of thing.")
-OWN_PROPERTIES = Properties(
-    load_default=dict, description="More about it; rules of flags can compare texts and numbers."
-)
+class AccessConsumptionSchema(Lenient):
+    """What a yes counts; see `POST /v1/usage/consume`."""
+
+    feature = Str(required=True, description="The key of a limit of the plan.")
+    amount = Int(ge=1, le=MAX_AMOUNT, load_default=1, description="How much.")
+
+
+CONSUMPTION = AccessConsumptionSchema()
 
 
 class AccessTypeSchema(Lenient):
-    """The kind of thing that is searched for; an `id` is ignored."""
+    """A kind of thing that is searched for."""
 
-    type = TYPE
-    properties = OWN_PROPERTIES
+    type = Str(required=True, max_length=MAX_NAME, description="The kind of thing.")
+    properties = Properties(load_default=dict, description="More, for rules of flags.")
 
 
 class AccessThingSchema(AccessTypeSchema):
     """A subject or a resource.
 
-    A subject's type is `user` (its id here, its `idp_user_id` or its address), `identity` (the
-    `idp_user_id`), `email` or `api_key` (its id); another one gets a no.
+    A subject is a `user` (the id here, the `idp_user_id` or the address), an `identity` (the
+    `idp_user_id`), an `email` or an `api_key` (the id). Other types are answered with a no.
     """
 
     id = Str(required=True, max_length=MAX_ID, description="Which one of its type.")
@@ -88,41 +80,8 @@ class AccessThingSchema(AccessTypeSchema):
 class AccessActionSchema(Lenient):
     """What the subject wants to do."""
 
-    name = Str(
-        required=True,
-        max_length=MAX_NAME,
-        description="The key of a permission, in upper or lower case.",
-    )
-    properties = OWN_PROPERTIES
-
-
-class AccessConsumptionSchema(Lenient):
-    """What a yes counts; see `POST /v1/usage/consume`."""
-
-    feature = Str(required=True, description="The key of a limit of the plan.")
-    amount = Int(ge=1, le=MAX_AMOUNT, load_default=1, description="How much is counted.")
-
-
-class Context(Properties):
-    """The context, whose ``consume`` is checked."""
-
-    def from_json(self, value: object) -> dict[str, Any]:
-        found = super().from_json(value)
-        if "consume" not in found:
-            return found
-        try:
-            return {**found, "consume": CONSUME.load(found["consume"])}
-        except Invalid as fault:
-            raise Invalid(*under("consume", fault.errors)) from None
-
-
-CONSUME = AccessConsumptionSchema()
-CONTEXT = Context(
-    load_default=dict,
-    description="The circumstances; rules of flags can compare texts and numbers. With `consume`"
-    " (`feature`, `amount`) a yes has counted this, and is a no if it does not fit. A platform"
-    " credential names the tenant as `tenant_id` here, or in the resource's properties.",
-)
+    name = Str(required=True, max_length=MAX_NAME, description="A permission, in any case.")
+    properties = Properties(load_default=dict, description="More, for rules of flags.")
 
 
 class Which(Nested):
@@ -130,9 +89,7 @@ class Which(Nested):
 
     def from_json(self, value: Any) -> Thing:
         found = super().from_json(value)
-        return Thing(
-            found.get("id", found.get("name", "")), found.get("type", ""), found["properties"]
-        )
+        return Thing(found.pop("name", ""), **found) if "name" in found else Thing(**found)
 
 
 class AccessQuestionSchema(Lenient):
@@ -141,21 +98,24 @@ class AccessQuestionSchema(Lenient):
     subject = Which(AccessThingSchema, required=True, description="Who.")
     action = Which(AccessActionSchema, required=True, description="Does what.")
     resource = Which(AccessThingSchema, required=True, description="With what.")
-    context = CONTEXT
+    context = Properties(
+        load_default=dict,
+        description="More, for rules of flags. With `consume` (`feature`, `amount`) a yes has counted"
+        " this, and what does not fit is a no. A platform credential names the tenant as `tenant_id`"
+        " here, or in the resource's properties.",
+    )
 
 
 class AccessOptionsSchema(Lenient):
     """How several questions are answered."""
 
     evaluations_semantic = Choice(
-        Semantic,
-        load_default=Semantic.EXECUTE_ALL,
-        description="Whether all are answered, or only those up to the first no or yes.",
+        Semantic, load_default=Semantic.EXECUTE_ALL, description="Where the answers end."
     )
 
 
-class AccessQuestionsSchema(Lenient):
-    """Several questions; without `evaluations` one. What one lacks is taken from the top level."""
+class AccessQuestionsSchema(AccessQuestionSchema):
+    """Several questions; what one lacks is taken from here. Without `evaluations` it is one."""
 
     evaluations = ListOf(
         AnyJson(),
@@ -166,30 +126,24 @@ class AccessQuestionsSchema(Lenient):
     options = Nested(
         AccessOptionsSchema,
         load_default=lambda: AccessOptionsSchema().load({}),
-        description="Options.",
+        description="How they are answered.",
     )
-    subject = Which(AccessThingSchema, description="Who.")
-    action = Which(AccessActionSchema, description="Does what.")
-    resource = Which(AccessThingSchema, description="With what.")
-    context = CONTEXT
 
     def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]  # as its base
-        """The ``questions`` and the ``semantic``; of a single question only that.
-
-        A refusal is in the place of a question that is not valid.
-        """
+        """The ``questions`` (a refusal for one that is not valid), and of several the ``semantic``."""
         if not isinstance(data, dict) or data.get("evaluations") in (None, []):
             return {"questions": [Question(**ONE.load(data))]}
         sections = {name: data[name] for name in ("evaluations", "options") if name in data}
-        loaded = super().load(sections)
+        loaded = SECTIONS.load(sections)
         known: dict[tuple[str, int], Any] = {}
-        return {
-            "questions": [_merged(each, data, known) for each in loaded["evaluations"]],
-            "semantic": loaded["options"]["evaluations_semantic"],
-        }
+        questions = [_merged(each, data, known) for each in loaded["evaluations"]]
+        return {"questions": questions, "semantic": loaded["options"]["evaluations_semantic"]}
 
 
 ONE = AccessQuestionSchema()
+SECTIONS = Lenient.from_dict(
+    {name: AccessQuestionsSchema().fields[name] for name in ("evaluations", "options")}
+)()
 
 
 def _merged(
@@ -201,27 +155,22 @@ def _merged(
     values = {}
     for name, (_, field) in ONE.inputs.items():
         given = entry.get(name, defaults.get(name, ma.missing))
-        if given is ma.missing:
-            if field.required:
-                return _invalid(refused("missing", (name,), None))
-            continue
-        place = (name, id(given))
-        if place not in known:
-            try:
-                known[place] = field.deserialize(given)
-            except Invalid as fault:
-                known[place] = _invalid(*under(name, fault.errors))
-        loaded = known[place]
-        if isinstance(loaded, Verdict):
-            return loaded
-        values[name] = loaded
+        if given is ma.missing and field.required:
+            return _invalid(refused("missing", (name,), None))
+        if given is not ma.missing:
+            place = (name, id(given))
+            if place not in known:
+                try:
+                    known[place] = field.deserialize(given)
+                except Invalid as fault:
+                    return _invalid(*under(name, fault.errors))
+            values[name] = known[place]
     return Question(**values)
 
 
 def _invalid(*errors: Entry) -> Verdict:
-    place, reason = ".".join(map(str, errors[0]["loc"])), errors[0]["msg"]
-    found = f"{place or 'The entry'}: {reason}."
-    return Verdict([failed(StepName.REQUEST, found, "Correct the entry.", code="invalid_request")])
+    found = f"{'.'.join(map(str, errors[0]['loc'])) or 'The entry'}: {errors[0]['msg']}."
+    return Verdict(failed(StepName.REQUEST, found, "", code="invalid_request"))
 
 
 class AccessPageSchema(Lenient):
@@ -231,9 +180,10 @@ class AccessPageSchema(Lenient):
     limit = Int(ge=0, load_default=100, description=f"How many; at most {MAX_PAGE} are answered.")
 
 
-class AccessSearchSchema(AccessQuestionSchema):
-    """Page and context of a search."""
+class AccessSubjectSearchSchema(AccessQuestionSchema):
+    """Which subjects of a type may do this with the resource?"""
 
+    subject = Which(AccessTypeSchema, required=True, description="Their type.")
     page = Nested(
         AccessPageSchema,
         load_default=lambda: AccessPageSchema().load({}),
@@ -241,99 +191,71 @@ class AccessSearchSchema(AccessQuestionSchema):
     )
 
 
-class AccessSubjectSearchSchema(AccessSearchSchema):
-    """Which subjects of a type may do this with the resource?"""
-
-    subject = Which(AccessTypeSchema, required=True, description="The type that is searched for.")
-
-
-class AccessResourceSearchSchema(AccessSearchSchema):
+class AccessResourceSearchSchema(AccessSubjectSearchSchema):
     """With which resources of a type may the subject do this?"""
 
-    resource = Which(AccessTypeSchema, required=True, description="The type that is searched for.")
+    subject = Which(AccessThingSchema, required=True, description="Who.")
+    resource = Which(AccessTypeSchema, required=True, description="Their type.")
 
 
-class AccessActionSearchSchema(AccessSearchSchema):
+class AccessActionSearchSchema(AccessResourceSearchSchema):
     """What may the subject do with the resource?"""
 
-    action = Which(AccessActionSchema, load_default=lambda: Thing(""), description="Ignored.")
-
-
-class AccessReasonSchema(Lenient, AnswerSchema):
-    """Why the answer is no: the first step that refuses."""
-
-    code = Str(description="The reason, for programs.")
-    step = Choice(StepName, description="The step that refuses.")
-    row_id = Str(nullable=True, description="The id of the row that decides, where there is one.")
-    sentence = Str(description="The reason, for people.")
-
-
-class AccessAnswerContextSchema(Lenient, AnswerSchema):
-    """More about a decision."""
-
-    optional = ("reason", "usage")
-
-    reason = Nested(AccessReasonSchema, description="Why it is a no.")
-    usage = Nested(DecisionSchema, description="The limit after what was consumed, or refused.")
-
-
-class AccessEvaluationSchema(Lenient, AnswerSchema):
-    """A decision."""
-
-    optional = ("context",)
-
-    decision = Bool(description="Whether the subject may do this now.")
-    context = Nested(
-        AccessAnswerContextSchema, description="The reason of a no; what was consumed."
-    )
+    action = Which(AccessActionSchema, load_default=Thing, description="Ignored.")
+    resource = Which(AccessThingSchema, required=True, description="With what.")
 
 
 def answer_of(verdict: Verdict) -> dict[str, Json]:
-    """A verdict as :class:`AccessEvaluationSchema` describes it."""
-    refusal = verdict.refusal
+    """A verdict as :data:`EVALUATION` describes it."""
     context: dict[str, Json] = {}
-    if refusal is not None:
-        context["reason"] = {
-            "code": refusal.code,
-            "step": refusal.step,
-            "row_id": refusal.row_id,
-            "sentence": refusal.found,
-        }
+    if (step := verdict.refused) is not None:
+        named = {"code": step.code, "step": step.step, "row_id": step.row_id}
+        context["reason"] = {**named, "sentence": step.found}
     if verdict.usage is not None:
         context["usage"] = verdict.usage
-    answer: dict[str, Json] = {"decision": refusal is None}
+    answer: dict[str, Json] = {"decision": verdict.refused is None}
     return {**answer, "context": context} if context else answer
 
 
-class AccessResultPageSchema(Lenient, AnswerSchema):
-    """The page of the results."""
-
-    next_token = Str(description="Give it as `page.token` for the next page; empty on the last.")
-    count = Int(description="How many results the page has.")
+def _described(description: str, type_: str = "string", **keywords: Json) -> dict[str, Json]:
+    return {"type": type_, "description": description, **keywords}
 
 
-class AccessFoundSchema(Lenient, AnswerSchema):
-    """A subject or a resource that was found."""
-
-    type = Str(description="Its kind.")
-    id = Str(description="Which one of its type.")
+def _object(description: str, **properties: Json) -> dict[str, Json]:
+    return _described(description, "object", properties=properties)
 
 
-class AccessThingsSchema(Lenient, AnswerSchema):
-    """The subjects or resources of a page."""
-
-    page = Nested(AccessResultPageSchema, description="The page.")
-    results = ListOf(Nested(AccessFoundSchema), description="Those to which the answer is yes.")
-
-
-class AccessFoundActionSchema(Lenient, AnswerSchema):
-    """An action that was found."""
-
-    name = Str(description="The key of the permission.")
-
-
-class AccessActionsSchema(Lenient, AnswerSchema):
-    """The actions of a page."""
-
-    page = Nested(AccessResultPageSchema, description="The page.")
-    results = ListOf(Nested(AccessFoundActionSchema), description="What the subject may do.")
+EVALUATION = _object(
+    "A decision.",
+    decision=_described("Whether the subject may do this now.", "boolean"),
+    context=_object(
+        "The reason of a no, and the limit after what was consumed or refused.",
+        reason=_object(
+            "The first step that refuses.",
+            code=_described("The reason, for programs."),
+            step=_described("The step."),
+            row_id=_described("The row that it looked at.", nullable=True),
+            sentence=_described("The reason, for people."),
+        ),
+        usage=DecisionSchema,
+    ),
+)
+EVALUATIONS = _object(
+    "The decisions, in the order of the questions; of a single question only its own.",
+    evaluations=_described("The decisions.", "array", items=EVALUATION),
+    **EVALUATION["properties"],
+)
+RESULTS = _object(
+    "A page of results.",
+    page=_object(
+        "The page.",
+        next_token=_described("Give it as `page.token` for the next page; empty on the last."),
+        count=_described("How many results it has.", "integer"),
+    ),
+    results=_described(
+        "Subjects or resources (`type`, `id`) or actions (`name`).",
+        "array",
+        items={"type": "object"},
+    ),
+)
+METADATA = _object("Addresses, and what is at them.")

@@ -107,7 +107,7 @@ class Member:
 
     def _tenant_step(self) -> Step:
         if self.tenant is not None:
-            return tenant_step(self.tenant)
+            return tenant_step(self.tenant.id, self.tenant.slug, self.tenant.is_active)
         if self.claims.org_id is None:
             found, change = "The token names no organization.", "Use a token of an organization."
         else:
@@ -225,7 +225,7 @@ class Key:
     def _tenant_step(self) -> Step:
         if self.tenant is None:
             return skipped(StepName.TENANT, "A platform key belongs to no tenant.")
-        return tenant_step(self.tenant)
+        return tenant_step(self.tenant.id, self.tenant.slug, self.tenant.is_active)
 
     def _role_step(self) -> Step:
         found = "Where roles are compared, an API key without platform:superadmin counts as admin."

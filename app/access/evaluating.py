@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from app.access.facts import TenantFacts, find_facts
-from app.access.judging import Verdict, decide
+from app.access.judging import decide
 from app.access.questions import Question
-from app.access.steps import StepName, failed
+from app.access.steps import Outcome, Step, StepName, failed
 from app.auth.guard import TenantSuspended
 from app.core.actors import Actor
 from app.core.db.transactions import current_transaction
-from app.core.errors import AppError, Invalid, NotFound
+from app.core.errors import Invalid, NotFound
+from app.core.json_text import Json
 from app.usage.service import Request, consume_all
 
 
@@ -26,58 +27,56 @@ class Semantic(StrEnum):
     PERMIT_ON_FIRST_PERMIT = "permit_on_first_permit"
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer: the first step that ``refused``, or None. ``usage`` is that of a limit to consume."""
+
+    refused: Step | None
+    usage: Mapping[str, Json] | None = None
+
+
 def evaluate(
-    questions: Sequence[Question | Verdict],
-    *,
-    actor: Actor,
-    semantic: Semantic = Semantic.EXECUTE_ALL,
-    home: UUID | None = None,
+    questions: Sequence[Question | Verdict], semantic: Semantic, actor: Actor, home: UUID | None
 ) -> list[Verdict]:
     """The verdicts, in the order of the questions; with some semantics not all are answered.
 
     A verdict in place of a question stands. What a yes consumes is counted before the next question
-    is decided; if it does not fit, the verdict is a no. ``home`` is the tenant of questions that
-    name none.
+    is decided; if it does not fit, the verdict is a no. ``home``: see :func:`find_facts`.
     """
-    asked = [one for one in questions if isinstance(one, Question)]
-    facts = iter(find_facts(asked, home) if asked else ())
+    facts = iter(find_facts([one for one in questions if isinstance(one, Question)], home))
     verdicts: list[Verdict] = []
-    for question in questions:
-        if isinstance(question, Verdict):
-            verdict = question
-        else:
-            verdict = _answer(question, next(facts), actor)
+    for one in questions:
+        verdict = _answer(one, next(facts), actor) if isinstance(one, Question) else one
         verdicts.append(verdict)
-        if semantic is (
-            Semantic.DENY_ON_FIRST_DENY if verdict.refusal else Semantic.PERMIT_ON_FIRST_PERMIT
-        ):
+        ending = Semantic.DENY_ON_FIRST_DENY if verdict.refused else Semantic.PERMIT_ON_FIRST_PERMIT
+        if semantic is ending:
             break
     return verdicts
 
 
+def refusal_of(facts: TenantFacts | None, question: Question) -> Step | None:
+    """The first step that refuses; None: the answer is yes."""
+    steps = decide(facts, question)
+    return next((step for step in steps if step.outcome is Outcome.FAILED), None)
+
+
 def _answer(question: Question, facts: TenantFacts | None, actor: Actor) -> Verdict:
-    verdict = decide(facts, question)
-    if question.consume is None or facts is None or verdict.refusal is not None:
-        return verdict
-    consumed = Request(**question.consume)
+    refused, consumed = refusal_of(facts, question), question.context.get("consume")
+    if consumed is None or facts is None or refused is not None:
+        return Verdict(refused)
+    request, code = Request(**consumed), "consume_refused"
     current_transaction().is_confirming = True
     try:
-        (decision,) = consume_all(facts.tenant.id, [consumed], actor=actor)
+        (decision,) = consume_all(facts.tenant_id, [request], actor=actor)
     except (Invalid, NotFound, TenantSuspended) as fault:
-        return _refused(verdict, _sentence(fault), "consume_refused")
+        found = fault.errors[0]["msg"] if isinstance(fault, Invalid) else fault.detail
+        return Verdict(failed(StepName.LIMIT, found, "", code=code))
     usage = decision.as_answer()
-    if not decision.allowed:
-        found = f"The amount exceeds what is left of the limit {consumed.feature}."
-        return replace(_refused(verdict, found, "limit_reached"), usage=usage)
-    facts.limits[consumed.feature] = decision.usage.remaining != 0 or "over_by" in usage
-    return replace(verdict, usage=usage)
-
-
-def _refused(verdict: Verdict, found: str, code: str) -> Verdict:
-    step = failed(StepName.LIMIT, found, "Raise the limit, or consume less.", code=code)
-    kept = [one for one in verdict.steps if one.step is not StepName.LIMIT]
-    return Verdict([*kept, step])
-
-
-def _sentence(fault: AppError) -> str:
-    return str(fault.errors[0]["msg"]) if isinstance(fault, Invalid) else fault.detail
+    if decision.allowed:
+        facts.limits[request.feature] = decision.usage.remaining != 0 or "over_by" in usage
+        return Verdict(None, usage)
+    found, code = (
+        f"The amount exceeds what is left of the limit {request.feature}.",
+        "limit_reached",
+    )
+    return Verdict(failed(StepName.LIMIT, found, "", code=code), usage)

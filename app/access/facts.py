@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from app.access.questions import Question, Thing, meanings
+from app.access.questions import Question, meanings
 from app.core import json_text
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
@@ -17,7 +17,7 @@ from app.flags.evaluation import FLAG_STATE, FROM_PLANS, EffectiveFlag, flags_of
 from app.flags.rules import Facts, user_facts
 
 Place = tuple[str | None, str | None]
-WHOLE_TENANT: Place = (None, None)
+"""A resource's type and id; of the whole tenant None and None."""
 
 FIND = Statement(
     "access.find_facts",
@@ -33,123 +33,100 @@ FIND = Statement(
 )
 
 
-class Grant(NamedTuple):
-    """A role that a principal has; ``assignment_id`` is None for a membership's own role."""
-
-    role_id: str
-    assignment_id: str | None
-
-
-class Name(NamedTuple):
-    """The tenant."""
-
-    id: UUID
-    slug: str
-    is_active: bool
-
-
 @dataclass(frozen=True, slots=True)
 class TenantFacts:
-    """What decides questions about one tenant.
+    """What decides questions about one tenant, as the database function ``access_facts`` finds it.
 
-    ``permissions`` are those of the product, with the flag and the limit that they require.
-    ``roles`` maps each permission to the roles that have it, id -> key. ``limits`` says which have
-    something left.
+    ``roles`` maps each permission to the roles that have it, id -> key. ``grants`` are the roles of
+    a principal in a place, each with its assignment. ``limits`` says which have something left.
     """
 
-    tenant: Name
+    tenant: Mapping[str, Any]
     permissions: Mapping[str, Mapping[str, str | None]]
     roles: Mapping[str, Mapping[str, str]]
-    subjects: Mapping[tuple[str, str], Mapping[str, Json]]
-    resources: Mapping[tuple[str, str], Mapping[str, Json]]
-    grants: Mapping[tuple[str, Place], Sequence[Grant]]
+    subjects: Mapping[tuple[str, str], Mapping[str, Any]]
+    resources: Mapping[tuple[str, str], Mapping[str, Any]]
+    grants: Mapping[tuple[str, Place], Sequence[tuple[str, str | None]]]
     limits: dict[str, bool]
     flags: Any
+
+    @property
+    def tenant_id(self) -> UUID:
+        return UUID(self.tenant["id"])
 
     def flag(self, key: str, question: Question) -> EffectiveFlag | None:
         """A flag in the context of the question; None if the plan does not have it."""
         facts = None
         if self.flags.facts is not None:
-            subject = self.subjects[question.subject.place]
-            is_member = subject["is_active"] and subject["is_member"]
-            user = (
-                user_facts(subject["role"], subject["email"], subject["meta_data"] or {})
-                if is_member
-                else {}
-            )
+            subject, user = self.subjects[question.subject.place], {}
+            if subject["is_active"] and subject["is_member"]:
+                user = user_facts(subject["role"], subject["email"], subject["meta_data"])
             attributes = self.resources[question.resource.place]["attributes"] or {}
-            context = question.compared(subject["user_id"], attributes)
-            facts = Facts(self.tenant.id, self.flags.facts, context, user)
+            context = {**question.compared(attributes), "targetingKey": subject["user_id"]}
+            facts = Facts(self.tenant_id, self.flags.facts, context, user)
         return flags_of(self.flags, facts, key).get(key)
 
 
-def find_facts(questions: Sequence[Question], home: UUID | None = None) -> list[TenantFacts | None]:
+def find_facts(questions: Sequence[Question], home: UUID | None) -> list[TenantFacts | None]:
     """The facts for each question; None where its tenant is one that the scope cannot see.
 
     ``home`` is the tenant of questions that name none. Without it, a tenant's scope means its own
     tenant, and the platform that of the user who is the subject.
     """
     is_platform = current_scope().tenant_id is None
-    groups: dict[tuple[str | None, str], _Asked] = {}
+    groups: dict[tuple[str | None, str], list[Question]] = {}
     chosen = []
     for question in questions:
         name = question.tenant_name or home
         tenant = None if name is None else str(name)
-        key = (tenant, question.subject.id if is_platform and tenant is None else "")
-        chosen.append(groups.setdefault(key, _Asked(tenant)))
-        chosen[-1].add(question)
-    asked = list(groups.values())
-    rows = FIND.all(asked=json_text.dumps_text([one.as_json() for one in asked]))
-    found = {id(asked[row.place - 1]): asked[row.place - 1].facts(row) for row in rows}
-    return [found.get(id(one)) for one in chosen]
+        chosen.append((tenant, question.subject.id if is_platform and tenant is None else ""))
+        groups.setdefault(chosen[-1], []).append(question)
+    if not groups:
+        return []
+    asked = [_asked(tenant, each) for (tenant, _), each in groups.items()]
+    rows = {row.place: row for row in FIND.all(asked=json_text.dumps_text(asked))}
+    found = {
+        key: _facts(rows[place], each)
+        for place, (key, each) in enumerate(groups.items(), 1)
+        if place in rows
+    }
+    return [found.get(key) for key in chosen]
 
 
-class _Asked:
-    """What questions about one tenant ask about, each thing once."""
+def _asked(tenant: str | None, questions: Sequence[Question]) -> dict[str, Json]:
+    """The argument of ``access_facts``."""
+    subjects = {one.subject.place: one.subject for one in questions}
+    resources = {one.resource.place for one in questions}
+    return {
+        "tenant": tenant,
+        "tenant_id": tenant and id_or_none(tenant),
+        "actions": list({one.permission for one in questions}),
+        "subjects": [
+            {"place": place, **meanings(subject)} for place, subject in enumerate(subjects.values())
+        ],
+        "resources": [
+            {"place": place, "type": type_, "id": id_}
+            for place, (type_, id_) in enumerate(resources)
+        ],
+    }
 
-    def __init__(self, tenant: str | None) -> None:
-        self._tenant = tenant
-        self._subjects: dict[tuple[str, str], Thing] = {}
-        self._permissions: dict[str, None] = {}
-        self._resources: dict[tuple[str, str], None] = {}
 
-    def add(self, question: Question) -> None:
-        self._subjects[question.subject.place] = question.subject
-        self._permissions[question.permission] = None
-        self._resources[question.resource.place] = None
-
-    def as_json(self) -> dict[str, Json]:
-        """The argument of the database function ``access_facts``."""
-        return {
-            "tenant": self._tenant,
-            "tenant_id": self._tenant and id_or_none(self._tenant),
-            "actions": list(self._permissions),
-            "subjects": [
-                {"place": place, **meanings(subject)}
-                for place, subject in enumerate(self._subjects.values())
-            ],
-            "resources": [
-                {"place": place, "type": type_, "id": id_}
-                for place, (type_, id_) in enumerate(self._resources)
-            ],
-        }
-
-    def facts(self, row: Any) -> TenantFacts:
-        found = row.known
-        roles: dict[str, dict[str, str]] = {}
-        for permission, role_id, key in found["roles"]:
-            roles.setdefault(permission, {})[role_id] = key
-        grants: dict[tuple[str, Place], list[Grant]] = {}
-        for principal_id, role_id, type_, id_, assignment_id in found["grants"]:
-            grant = Grant(role_id, assignment_id)
-            grants.setdefault((principal_id, (type_, id_)), []).append(grant)
-        return TenantFacts(
-            Name(**found["tenant"]),
-            found["permissions"],
-            roles,
-            dict(zip(self._subjects, found["subjects"], strict=True)),
-            dict(zip(self._resources, found["resources"], strict=True)),
-            grants,
-            found["limits"],
-            row,
-        )
+def _facts(row: Any, questions: Sequence[Question]) -> TenantFacts:
+    known = row.known
+    subjects = dict.fromkeys(one.subject.place for one in questions)
+    roles: dict[str, dict[str, str]] = {}
+    for permission, role_id, key in known["roles"]:
+        roles.setdefault(permission, {})[role_id] = key
+    grants: dict[tuple[str, Place], list[tuple[str, str | None]]] = {}
+    for principal_id, role_id, type_, id_, assignment_id in known["grants"]:
+        grants.setdefault((principal_id, (type_, id_)), []).append((role_id, assignment_id))
+    return TenantFacts(
+        known["tenant"],
+        known["permissions"],
+        roles,
+        dict(zip(subjects, known["subjects"], strict=True)),
+        {tuple(one["chain"][0]): one for one in known["resources"]},
+        grants,
+        known["limits"],
+        row,
+    )

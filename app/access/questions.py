@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from app.core.db.queries import id_or_none
 from app.core.json_text import Json
 from app.users.emails import email_key
-
-SCALARS = (str, int, float, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
     """A subject, an action or a resource. An action has no type; its ``id`` is its name."""
 
-    id: str
+    id: str = ""
     type: str = ""
     properties: Mapping[str, Json] = field(default_factory=dict)
 
@@ -28,7 +25,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question; ``permission`` is the action's name in lower case."""
+    """One question. ``consume`` of the context is what a yes counts: a feature and an amount."""
 
     subject: Thing
     action: Thing
@@ -40,46 +37,33 @@ class Question:
         return self.action.id.lower()
 
     @property
-    def consume(self) -> Mapping[str, Any] | None:
-        """What a yes counts: a ``feature`` and an ``amount``."""
-        return self.context.get("consume")
-
-    @property
     def tenant_name(self) -> Json:
-        """The tenant that the question names, if it names one."""
+        """The tenant that the question names; None if it names none."""
         return self.resource.properties.get("tenant_id") or self.context.get("tenant_id")
 
-    def compared(self, user_id: str | None, attributes: Mapping[str, Json]) -> dict[str, Json]:
-        """The context in which rules of flags are evaluated; ``attributes`` are the resource's."""
-        found: dict[str, Json] = {
-            name: one for name, one in self.context.items() if isinstance(one, SCALARS)
-        }
+    def compared(self, attributes: Mapping[str, Json]) -> dict[str, Json]:
+        """The context of rules of flags; ``attributes`` are those of the registered resource."""
+        found = dict(self.context)
         for prefix, properties in (
-            ("subject", self.subject.properties),
-            ("resource", {**attributes, **self.resource.properties}),
-            ("action", self.action.properties),
+            ("subject_", self.subject.properties),
+            ("resource_", {**attributes, **self.resource.properties}),
+            ("action_", self.action.properties),
         ):
-            for name, one in properties.items():
-                if isinstance(one, SCALARS):
-                    found[f"{prefix}_{name}"] = one
-        found["targetingKey"] = user_id
-        return found
+            found.update((prefix + name, one) for name, one in properties.items())
+        return {name: one for name, one in found.items() if not isinstance(one, dict | list)}
 
 
 def meanings(subject: Thing) -> dict[str, Json]:
     """The ids by which a subject may be found; none for an unknown type."""
-    text = subject.id
+    address = email_key(subject.id) if "@" in subject.id else None
     match subject.type:
         case "user":
-            return {"id": id_or_none(text), "name": text or None, "email_key": _address(text)}
+            found_by = {"id": id_or_none(subject.id), "name": subject.id or None}
+            return {**found_by, "email_key": address}
         case "identity":
-            return {"name": text or None}
+            return {"name": subject.id or None}
         case "email":
-            return {"email_key": _address(text)}
+            return {"email_key": address}
         case "api_key":
-            return {"key_id": id_or_none(text)}
+            return {"key_id": id_or_none(subject.id)}
     return {}
-
-
-def _address(text: str) -> str | None:
-    return email_key(text) if "@" in text else None

@@ -8,9 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.access.facts import Name
 from app.auth.permissions import ASSIGNABLE, PLATFORM_ONLY, ROLE_PERMISSIONS, Permission, Role
-from app.tenants.models import Tenant
 
 
 class StepName(StrEnum):
@@ -82,13 +80,11 @@ def skipped(step: StepName, found: str) -> Step:
     return Step(step, Outcome.SKIPPED, found)
 
 
-def tenant_step(tenant: Tenant | Name) -> Step:
-    if tenant.is_active:
-        return passed(StepName.TENANT, f"The tenant {tenant.slug} is active.", tenant.id)
-    found = f"The tenant {tenant.slug} is suspended."
-    return failed(
-        StepName.TENANT, found, "Activate the tenant.", tenant.id, code="tenant_suspended"
-    )
+def tenant_step(id: UUID | str, slug: str, is_active: bool) -> Step:
+    if is_active:
+        return passed(StepName.TENANT, f"The tenant {slug} is active.", id)
+    found, change = f"The tenant {slug} is suspended.", "Activate the tenant."
+    return failed(StepName.TENANT, found, change, id, code="tenant_suspended")
 
 
 def named_roles(assigned: Sequence[Assigned]) -> str:

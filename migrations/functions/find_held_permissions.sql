@@ -1,6 +1,6 @@
 -- List the permissions of the product that the principal's roles have on a resource.
 --
--- Called by: app/access/searching.py
+-- Called by: access_candidates
 CREATE OR REPLACE FUNCTION find_held_permissions(
     wanted_tenant_id uuid, wanted_principal_id uuid, wanted_type text, wanted_id text, after text,
     wanted_count integer

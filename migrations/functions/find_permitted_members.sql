@@ -1,7 +1,7 @@
 -- List the members of whom a role has the permission on a resource, by the ids of their memberships.
 --
 -- Only active ones; at most 10,000 memberships after `after` are looked at.
--- Called by: app/access/searching.py
+-- Called by: access_candidates
 CREATE OR REPLACE FUNCTION find_permitted_members(
     wanted_tenant_id uuid, wanted_permission text, wanted_type text, wanted_id text, after uuid,
     wanted_count integer

@@ -1,7 +1,7 @@
 -- List the registered resources of a type on which the principal has the permission, by their ids.
 --
 -- At most 10,000 resources after the id `after` are looked at.
--- Called by: app/access/searching.py
+-- Called by: access_candidates
 CREATE OR REPLACE FUNCTION find_permitted_resources(
     wanted_tenant_id uuid, wanted_permission text, wanted_principal_id uuid, wanted_type text,
     after text, wanted_count integer

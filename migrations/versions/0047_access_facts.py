@@ -15,9 +15,11 @@ def upgrade():
     install(revision, "access_grants", "granting_roles", "resource_chain", "access_facts")
     grant("access_grants", "SELECT")
     install(revision, "find_permitted_members", "find_permitted_resources", "find_held_permissions")
+    install(revision, "access_candidates")
 
 
 def downgrade():
+    op.execute("DROP FUNCTION access_candidates")
     op.execute("DROP FUNCTION find_held_permissions")
     op.execute("DROP FUNCTION find_permitted_resources")
     op.execute("DROP FUNCTION find_permitted_members")
