@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from flask import Flask
+from uuid_utils.compat import uuid7
 from werkzeug.test import TestResponse
 
 from app.api_keys import service as api_keys
@@ -31,6 +32,8 @@ from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.invitations import service as invitations
 from app.plans.models import PlanPrice
+from app.roles import role_assignments
+from app.roles import service as roles
 from app.setup_links import service as setup_links
 from app.setup_links.models import SetupScope
 from app.tenants.models import Tenant
@@ -46,7 +49,9 @@ from tests.factories import (
     create_join_request,
     create_log_stream,
     create_lot,
+    create_permission,
     create_preset,
+    create_resource,
     create_sso_connection,
     create_tenant,
     create_webhook_endpoint,
@@ -159,6 +164,9 @@ def make_world(app: Flask) -> dict[str, Any]:
     create_webhook_endpoint(tenant_id)
     create_log_stream(tenant_id, state="active", types=["user.*"])
     create_sso_connection(tenant_id)
+    make_role(tenant, "clerk", member=tenant["users"][3]["membership_id"])
+    create_permission("invoices:approve")
+    create_resource(row(Tenant, id=tenant_id), "folder", "folder")  # one name for its whole path
     create_hold(tenant_id)
     create_lot(tenant_id)
     execute(
@@ -170,6 +178,18 @@ def make_world(app: Flask) -> dict[str, Any]:
     customer = {"provider": "stripe", "customer_id": "stripe", "is_manual": True}
     save(BillingCustomer, tenant_id=tenant_id, **customer)
     return {**tenant, "token": demo["platform_token"], "newcomer": newcomer}
+
+
+def make_role(world: dict[str, Any], key: str, *, member: str = "") -> str:
+    """A role of the tenant, which the member has; the id of the assignment, or else of the role."""
+    tenant_id = UUID(world["tenant_id"])
+    with platform_transaction():
+        values = {"key": key, "name": key, "permissions": [], "assignable_by": Role.ADMIN}
+        role = roles.create(tenant_id, values, actor=SYSTEM_CLI)
+        if not member:
+            return str(role.id)
+        values = {"role": key, "membership_id": UUID(member)}
+        return str(role_assignments.create(tenant_id, values, actor=SYSTEM_CLI).id)
 
 
 def fields_of(api, world):
@@ -223,7 +243,44 @@ def invited(api: Any, world: dict[str, Any]) -> dict[str, Any]:
     return {"row_id": str(create_invitation(UUID(world["tenant_id"])).id)}
 
 
+def fresh(what: str) -> str:
+    """A name that nothing else has."""
+    return f"{what}-{uuid7().hex}"
+
+
+def unused_permission() -> str:
+    key = fresh("unused")
+    create_permission(key)
+    return key
+
+
+def unused_resource(world: dict[str, Any]) -> str:
+    key = fresh("unused")
+    create_resource(row(Tenant, id=UUID(world["tenant_id"])), key, key)
+    return key
+
+
 VALUES = {
+    "PUT /v1/permissions/{permission_key}": lambda api, world: {"row_id": fresh("new")},
+    "DELETE /v1/permissions/{permission_key}": lambda api, world: {"row_id": unused_permission()},
+    "POST /v1/roles": lambda api, world: {
+        "json": {"key": "accountant", "name": "Accountant", "permissions": ["invoices:approve"]}
+    },
+    "PATCH /v1/roles/{role_id}": lambda api, world: {"json": {"name": "Renamed"}},
+    "DELETE /v1/roles/{role_id}": lambda api, world: {"row_id": make_role(world, fresh("unused"))},
+    "POST /v1/role-assignments": lambda api, world: {
+        "json": {"membership_id": world["users"][1]["membership_id"], "role": "viewer"}
+    },
+    "DELETE /v1/role-assignments/{role_assignment_id}": lambda api, world: {
+        "row_id": make_role(world, fresh("unused"), member=world["users"][2]["membership_id"])
+    },
+    "PUT /v1/resources/{resource_type}/{resource_id}": lambda api, world: {
+        "row_id": fresh("new"),
+        "json": {"attributes": {"status": "open"}},
+    },
+    "DELETE /v1/resources/{resource_type}/{resource_id}": lambda api, world: {
+        "row_id": unused_resource(world)
+    },
     "DELETE /v1/tenants/{tenant_id}": ended_tenant,
     "POST /v1/tenants/{tenant_id}/restore": lambda api, world: {
         "row_id": ended_tenant(api, world, is_deleted=True)["row_id"]

@@ -189,5 +189,5 @@ def find_row(api: Any, operation: Operation, tenant_id: str, token: str) -> str:
     query = {name: value for name, value in known.items() if name in taken}
     listed = api.get(operation.collection, token=token, query_string=query).get_json()["data"]
     assert listed, f"no row for {operation.name}"
-    (name,) = re.findall(r"\{(\w+)\}", operation.path)
-    return str(listed[-1].get(name, listed[-1].get("id")))
+    name, *_ = re.findall(r"\{(\w+)\}", operation.path)
+    return str(listed[-1].get(name, listed[-1].get("id", listed[-1].get("key"))))

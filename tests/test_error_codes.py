@@ -133,6 +133,10 @@ class TestCodes:
         assert wrong == {}
 
 
+CREATING = {
+    "PUT /v1/permissions/{permission_key}",
+    "PUT /v1/resources/{resource_type}/{resource_id}",
+}
 PLAIN = {"detail": "Not Found"}
 OTHERWISE = {
     "GET /v1/events",
@@ -154,7 +158,7 @@ class TestNotFound:
         for one in operations(app.test_client().get("/openapi.json").get_json()):
             if not one.names_a_row or one.permission is None or one.path.startswith("/ofrep/"):
                 continue
-            if one.path.endswith("/{key}/explain"):
+            if one.path.endswith("/{key}/explain") or one.name in CREATING:
                 continue  # flags that do not exist are explained too
             answer = api.request(
                 one.method.upper(),

@@ -18,6 +18,7 @@ from tests.database import row
 from tests.document import IGNORE_UNKNOWN_QUERY, Operation, find_row, operations
 from tests.factories import (
     create_api_key,
+    create_assignment,
     create_domain,
     create_hold,
     create_invitation,
@@ -25,6 +26,9 @@ from tests.factories import (
     create_log_stream,
     create_lot,
     create_member,
+    create_permission,
+    create_resource,
+    create_role,
     create_setup_link,
     create_sso_connection,
     create_tenant,
@@ -237,6 +241,7 @@ class TestOtherTenants:
     def world(self, app):
         with app.app_context():
             demo = seed_demo()
+        create_permission("invoices:approve")
         for tenant in demo["tenants"]:
             create_api_key_in(tenant)
             for kind in ("hold", "lease"):
@@ -253,6 +258,12 @@ class TestOtherTenants:
                 create_log_stream(UUID(tenant["tenant_id"]))
             create_connections_in(tenant)
             create_sso_connection(UUID(tenant["tenant_id"]))
+            owned = row(Tenant, id=UUID(tenant["tenant_id"]))
+            for user in tenant["users"][:2]:  # one is deleted
+                role, member = create_role(owned), UUID(user["membership_id"])
+                create_assignment(owned, role, membership_id=member)
+            create_role(owned)
+            create_resource(owned, owned.slug, owned.slug)  # one name for its whole path
         return demo
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):
@@ -347,9 +358,13 @@ def create_api_key_in(tenant: dict) -> None:
 
 
 def is_global(operation: Operation) -> bool:
-    """Whether its path names a preset or a flag's key, which many tenants have."""
+    """Whether its path names what many tenants have: a preset, a permission, a flag's key.
+
+    Each tenant can set a resource of any name.
+    """
     return (
-        operation.collection == GLOBAL
+        operation.collection in (GLOBAL, "/v1/permissions")
+        or operation.name == "PUT /v1/resources/{resource_type}/{resource_id}"
         or "{key}" in operation.path
         or operation.path.startswith(OFREP)
     )

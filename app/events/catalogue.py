@@ -24,8 +24,8 @@ from app.log_streams.schemas import LogStreamSchema
 from app.memberships.schemas import TenantMembershipSchema
 from app.plans.schemas import PlanPresetSchema, TrialSchema
 from app.roles.schemas import (
+    AccessPermissionSchema,
     AccessRoleSchema,
-    PermissionSchema,
     ResourceSchema,
     RoleAssignmentSchema,
 )
@@ -58,7 +58,7 @@ SCHEMAS: dict[str, type[Schema]] = {
     "log_stream": LogStreamSchema,
     "membership": TenantMembershipSchema,
     "override": OverrideSchema,
-    "permission": PermissionSchema,
+    "permission": AccessPermissionSchema,
     "plan": PlanPresetSchema,
     "resource": ResourceSchema,
     "role": AccessRoleSchema,

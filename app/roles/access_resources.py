@@ -6,11 +6,12 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, exists, or_, select, tuple_
+from sqlalchemy import Uuid, bindparam, exists, or_, select, tuple_
 
 from app.audit.service import add_event
 from app.core import json_text
@@ -19,6 +20,7 @@ from app.core.db import queries
 from app.core.db.pages import DEFAULT_LIMIT, Page
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.validation.scalars import is_storable
@@ -76,19 +78,11 @@ IS_IN_USE = Statement(
     "access_resources.is_in_use",
     select(or_(exists().where(*_is_below), exists().where(*_is_assigned))),
 )
-_place = tuple_(AccessResource.type, AccessResource.id)
-_list = (
-    select(AccessResource)
-    .where(
-        AccessResource.tenant_id == bindparam("tenant_id"),
-        _place > tuple_(bindparam("after_type"), bindparam("after_id")),
-    )
-    .order_by(AccessResource.type, AccessResource.id)
-    .limit(bindparam("limit"))
-)
-LIST = Statement("access_resources.list", _list)
-LIST_OF_TYPE = Statement(
-    "access_resources.list_of_type", _list.where(AccessResource.type == bindparam("type"))
+_place = (AccessResource.tenant_id, AccessResource.type, AccessResource.id)
+_after: tuple[Any, ...] = (
+    bindparam("after_tenant", type_=Uuid),
+    bindparam("after_type"),
+    bindparam("after_id"),
 )
 
 
@@ -117,19 +111,24 @@ def get_resource(tenant_id: UUID, type_: str, resource_id: str) -> SimpleNamespa
 
 
 def list_resources(
-    tenant_id: UUID,
-    *,
-    type_: str | None = None,
-    cursor: str | None = None,
-    limit: int = DEFAULT_LIMIT,
+    *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, **equal: object
 ) -> Page:
-    """One page of a tenant's resources, by type and id."""
-    after_type, after_id = ("", "") if cursor is None else _read_cursor(cursor)
-    values = {"tenant_id": tenant_id, "after_type": after_type, "after_id": after_id}
-    values["limit"] = limit + 1
-    rows = LIST.all(**values) if type_ is None else LIST_OF_TYPE.all(**values, type=type_)
+    """One page of a tenant's resources (of all, for the platform), by type and id."""
+    values = {**equal, "limit": limit + 1}
+    if current_scope().tenant_id is not None:
+        values.setdefault("tenant_id", current_scope().tenant_id)
+    after = (UUID(int=0), "", "") if cursor is None else _read_cursor(cursor)
+    values |= {element.key: value for element, value in zip(_after, after, strict=True)}
+    rows = _list(tuple(sorted({"tenant_id", "type"} & values.keys()))).all(**values)
     items = [shown(row) for row in rows[:limit]]
     return Page(items, _make_cursor(items[-1]) if len(rows) > limit else None)
+
+
+@cache
+def _list(names: tuple[str, ...]) -> Statement[AccessResource]:
+    equal = (getattr(AccessResource, name) == bindparam(name) for name in names)
+    clause = select(AccessResource).where(tuple_(*_place) > tuple_(*_after), *equal)
+    return Statement("access_resources.list", clause.order_by(*_place).limit(bindparam("limit")))
 
 
 def put(
@@ -223,15 +222,16 @@ def shown(row: AccessResource) -> SimpleNamespace:
 
 
 def _make_cursor(row: Any) -> str:
-    return base64.urlsafe_b64encode(json.dumps([row.type, row.id]).encode()).decode()
+    place = json.dumps([str(row.tenant_id), row.type, row.id])
+    return base64.urlsafe_b64encode(place.encode()).decode()
 
 
-def _read_cursor(cursor: str) -> tuple[str, str]:
+def _read_cursor(cursor: str) -> tuple[UUID, str, str]:
     try:
-        type_, resource_id = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
+        tenant_id, type_, resource_id = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
         if not all(isinstance(part, str) and is_storable(part) for part in (type_, resource_id)):
             raise ValueError("not written here")
-    except (ValueError, TypeError, binascii.Error, RecursionError):
+        return UUID(tenant_id), type_, resource_id
+    except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
         reason = "this is not a cursor that a list answered"
         raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None
-    return type_, resource_id

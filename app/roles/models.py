@@ -76,10 +76,8 @@ class AccessResource(Attributed, TenantRow):
 
     __tablename__ = "access_resources"
     __table_args__ = (
-        Index(None, "tenant_id", "created_at", "id"),
-        Index(None, "tenant_id", "type", "created_at", "id"),
+        Index(None, "type", "tenant_id", "id"),
         Index(None, "tenant_id", "parent_type", "parent_id"),
-        Index(None, "created_at", "id"),
         updated_index(),
     )
     resource_name = "resource"

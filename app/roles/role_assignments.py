@@ -98,8 +98,8 @@ CONFLICTS = {f"uq_role_assignments_{name}": RoleAssigned for name in TARGETS}
 
 
 def get_assignment(assignment_id: UUID | str) -> SimpleNamespace:
-    row = queries.get_row(RoleAssignment, assignment_id)
-    return shown(row, queries.get_row(AccessRole, row.role_id).key)
+    row, (role_key,) = queries.get_with(RoleAssignment, assignment_id, ROLE_KEY)
+    return shown(row, role_key)
 
 
 def list_assignments(

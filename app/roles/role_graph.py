@@ -27,32 +27,30 @@ class RoleGraph:
         self.by_key = {role.key: role for role in roles}
         self.by_id = {role.id: role for role in self.by_key.values()}
 
-    def having(self, role: AccessRole) -> RoleGraph:
-        """The graph after a role was added or changed. Raises RoleCycle and RoleTooDeep."""
-        graph = RoleGraph((self.by_key | {role.key: role}).values())
-        for key in graph.by_key:
-            graph.chain(key)
-        return graph
-
-    def chain(self, key: str) -> list[AccessRole]:
-        """A role, what it inherits, and so on. Raises RoleCycle and RoleTooDeep."""
-        found: list[AccessRole] = []
-        next_key: str | None = key
-        while next_key is not None:
-            role = self.by_key[next_key]
-            if role in found:
-                raise RoleCycle
-            found.append(role)
-            next_key = role.inherits
-        if len(found) > MAX_CHAIN:
-            raise RoleTooDeep
-        return found
-
     def permissions_of(self, key: str) -> frozenset[str]:
         """The permissions of a role and of those that it inherits; nothing for an unknown key."""
-        chain = self.chain(key) if key in self.by_key else []
+        chain = chain_of(self, key) if key in self.by_key else []
         return frozenset(permission for role in chain for permission in role.permissions)
 
-    def heirs(self, key: str) -> list[AccessRole]:
-        """The roles that inherit this one directly."""
-        return [role for role in self.by_key.values() if role.inherits == key]
+
+def with_role(roles: RoleGraph, role: AccessRole) -> RoleGraph:
+    """The graph after a role was added or changed. Raises RoleCycle and RoleTooDeep."""
+    changed = RoleGraph((roles.by_key | {role.key: role}).values())
+    for key in changed.by_key:
+        chain_of(changed, key)
+    return changed
+
+
+def chain_of(roles: RoleGraph, key: str) -> list[AccessRole]:
+    """A role, what it inherits, and so on. Raises RoleCycle and RoleTooDeep."""
+    found: list[AccessRole] = []
+    next_key: str | None = key
+    while next_key is not None:
+        role = roles.by_key[next_key]
+        if role in found:
+            raise RoleCycle
+        found.append(role)
+        next_key = role.inherits
+    if len(found) > MAX_CHAIN:
+        raise RoleTooDeep
+    return found

@@ -56,7 +56,7 @@ INCLUDES = (TENANT, HISTORY)
 @requires(Permission.ROLES_READ)
 @permissions.arguments(schemas.PermissionQuerySchema, location="query")
 @permissions.columns("key", "kind", "group", "description", "requires_flag", "requires_limit")
-@permissions.response(200, schemas.PermissionListSchema(many=True))
+@permissions.response(200, schemas.AccessPermissionListSchema(many=True))
 def list_permissions(query: dict[str, Any]) -> Page:
     """List the permissions that a role can have: this service's, then the product's."""
     return product_permissions.list_permissions(**query)
@@ -64,7 +64,7 @@ def list_permissions(query: dict[str, Any]) -> Page:
 
 @permissions.get("/<permission_key>")
 @requires(Permission.ROLES_READ)
-@permissions.response(200, schemas.PermissionSchema)
+@permissions.response(200, schemas.AccessPermissionSchema)
 def get_permission(permission_key: str) -> ProductPermission | SimpleNamespace:
     """Get a permission."""
     return product_permissions.get_permission(permission_key)
@@ -73,10 +73,10 @@ def get_permission(permission_key: str) -> ProductPermission | SimpleNamespace:
 @permissions.put("/<permission_key>")
 @requires(Permission.SUPERADMIN)
 @permissions.arguments(schemas.PermissionSetSchema)
-@permissions.response(200, schemas.PermissionSchema)
+@permissions.response(200, schemas.AccessPermissionSchema)
 @permissions.raises(TooManyPermissions)
-def put_permission(body: dict[str, Any], permission_key: str) -> ProductPermission:
-    """Create or replace a permission of the product.
+def set_permission(body: dict[str, Any], permission_key: str) -> ProductPermission:
+    """Set a permission of the product: create or replace it.
 
     The key has up to 128 small letters, digits and `_.:-`, and begins with a letter. Whoever is
     owner has it at once.
@@ -178,7 +178,7 @@ def list_assignments(query: dict[str, Any]) -> Page:
     *map(NotFound.of, ("role", "membership", "group", "api_key", "resource")),
 )
 def create_assignment(query: dict[str, Any], body: dict[str, Any]) -> SimpleNamespace:
-    """Assign a role to a membership, to a group's members or to an API key.
+    """Create an assignment: give a role to a membership, to a group's members or to an API key.
 
     It is added to what they have, and counts at the next request. You need every permission of the
     role yourself, and the role that its `assignable_by` names.
@@ -200,7 +200,7 @@ def get_assignment(role_assignment_id: str) -> SimpleNamespace:
 @assignments.response(204)
 @assignments.raises(OwnerOnly, LastOwner)
 def delete_assignment(role_assignment_id: str) -> None:
-    """Take an assigned role away; it ends at once."""
+    """Delete an assignment of a role; the role ends at once."""
     role_assignments.remove(role_assignment_id, actor=current_actor())
 
 
@@ -210,9 +210,8 @@ def delete_assignment(role_assignment_id: str) -> None:
 @resources.columns("type", "id", "parent", "attributes", "updated_at")
 @resources.response(200, schemas.ResourceSchema(many=True))
 def list_resources(query: dict[str, Any]) -> Page:
-    """List a tenant's resources, by type and id."""
-    tenant_id, type_ = target_id(query.pop("tenant_id", None)), query.pop("type", None)
-    return access_resources.list_resources(tenant_id, type_=type_, **query)
+    """List resources, by type and id."""
+    return access_resources.list_resources(**query)
 
 
 @resources.get("/<resource_type>/<resource_id>")
@@ -230,10 +229,10 @@ def get_resource(query: dict[str, Any], resource_type: str, resource_id: str) ->
 @resources.arguments(schemas.ResourceSetSchema)
 @resources.response(200, schemas.ResourceSchema)
 @resources.raises(ResourceCycle, ResourceTooDeep, TooManyBelow, NotFound.of("parent"))
-def put_resource(
+def set_resource(
     query: dict[str, Any], body: dict[str, Any], resource_type: str, resource_id: str
 ) -> SimpleNamespace:
-    """Register a resource, or replace its parent and its attributes.
+    """Set a resource: register it, or replace its parent and its attributes.
 
     A type has up to 64 letters, digits and `_.:-`, an id up to 255 characters. A right on the
     parent holds for the resource too, at the next question.

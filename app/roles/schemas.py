@@ -48,6 +48,7 @@ class Documented(Schema):
         "inherits": "member",
         "assignable_by": "admin",
         "role": "accountant",
+        "membership_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
         "group_id": None,
         "api_key_id": None,
         "resource": {"type": "project", "id": "apollo"},
@@ -63,6 +64,12 @@ class Documented(Schema):
         "cursor": "WyJwcm9qZWN0IiwgImFwb2xsbyJd",
     }
     descriptions = {
+        "key": "The key, by which it is named.",
+        "kind": "Whose permission it is: the platform's `product` or this `service`.",
+        "description": "What it allows, for people.",
+        "name": "A name for people.",
+        "type": "What kind of thing it is.",
+        "id": "Which one it is.",
         "group": "Permissions of one group are shown together.",
         "requires_flag": "The key of a boolean flag. Only while it is on for the tenant the"
         " permission is held; null: always.",
@@ -84,7 +91,7 @@ class Documented(Schema):
     }
 
 
-class PermissionSchema(Documented, AnswerSchema):
+class AccessPermissionSchema(Documented, AnswerSchema):
     """A permission that a role can have."""
 
     key = Str(metadata={"examples": ["invoices:approve"]})
@@ -101,7 +108,7 @@ class PermissionSchema(Documented, AnswerSchema):
         return {**values, "kind": values["kind"] or "product"}  # events have only columns
 
 
-class PermissionListSchema(PermissionSchema):
+class AccessPermissionListSchema(AccessPermissionSchema):
     """A permission of the list, which has one page."""
 
     has_pages = False
@@ -116,11 +123,11 @@ class PermissionSetSchema(Documented):
     requires_limit = Str(nullable=True, load_default=None, pattern=FLAG_KEY)
 
 
-class PermissionQuerySchema(Documented):
+class PermissionQuerySchema(Schema):
     """Filters of the list of permissions."""
 
     kind = Literal("product", "service", description="Only the product's, or only the service's.")
-    group = Str(description="Only permissions of this group.")
+    group = Str(description="Only permissions of this group.", metadata={"examples": ["Invoices"]})
 
 
 class AccessRoleSchema(Documented, AttributedSchema):
@@ -212,21 +219,21 @@ class RoleAssignmentSchema(Documented, AttributedSchema):
 class RoleAssignmentCreateSchema(Documented):
     """A role, and one of `membership_id`, `group_id` and `api_key_id`."""
 
-    membership_id = Uuid()
-    group_id = Uuid()
-    api_key_id = Uuid()
+    membership_id = Uuid(nullable=True)
+    group_id = Uuid(nullable=True)
+    api_key_id = Uuid(nullable=True)
     role = Str(required=True)
     resource = Nested(PlaceSchema, nullable=True, load_default=None)
     expires_at = AwareDateTime(nullable=True, load_default=None)
 
     def rules(self, values: dict[str, Json]) -> Iterable[Entry]:
         """Exactly one target."""
-        given = [name for name in TARGETS if name in values]
+        given = [name for name in TARGETS if values.get(name) is not None]
         if len(given) != 1:
             yield value_error(["body"], f"give one of {', '.join(TARGETS)}", given)
 
 
-class RoleAssignmentQuerySchema(Documented, PageQuerySchema):
+class RoleAssignmentQuerySchema(PageQuerySchema):
     """Filters of the list of assignments."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)

@@ -23,7 +23,7 @@ from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
 from app.roles import authority, role_assignments
 from app.roles.models import AccessRole
 from app.roles.product_permissions import check_exist
-from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep
+from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep, chain_of, with_role
 
 MAX_ROLES = 50  # of a tenant, and of templates
 MAX_REPLACED = 1_000  # assignments and roles, of one request
@@ -89,7 +89,10 @@ def list_roles(
     paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_template: bool | None = None
 ) -> Page:
     """One page of a tenant's roles and the templates; of the platform without tenant all roles."""
-    shown = tenant_id or current_scope().tenant_id
+    own = current_scope().tenant_id
+    shown = tenant_id or own
+    if own not in (None, shown):
+        return Page([], None)
     conditions = []
     if shown is not None:  # there are few, so no further condition on the tenant is needed
         conditions.append(Condition(OF_TENANT, {"of_tenant": shown}, finds_ids=True))
@@ -165,7 +168,7 @@ def delete(
     check_precondition(role)
     if role.tenant_id is None and role.key in FIXED:
         raise RoleFixed
-    heirs = roles.heirs(role.key)
+    heirs = [other for other in roles.by_key.values() if other.inherits == role.key]
     if role.tenant_id is None:  # the roles of all tenants
         heirs = FIND_HEIRS.all(key=role.key, limit=MAX_REPLACED + 1)
     uses = len(heirs) + role_assignments.count_of_role(role.id, limit=MAX_REPLACED + 1)
@@ -230,10 +233,10 @@ def _check(role: AccessRole, roles: RoleGraph, *, actor: Actor, held: Collection
 
 def _with(role: AccessRole, roles: RoleGraph) -> RoleGraph:
     """The graph with the changed role. Raises RoleCycle and RoleTooDeep, also for tenants' roles."""
-    roles = roles.having(role)
+    roles = with_role(roles, role)
     if role.tenant_id is None:
         deepest: int = DEEPEST_HEIR.scalar(key=role.key)
-        if len(roles.chain(role.key)) + deepest > MAX_CHAIN:
+        if len(chain_of(roles, role.key)) + deepest > MAX_CHAIN:
             raise RoleTooDeep
     return roles
 

@@ -154,10 +154,8 @@ def upgrade():
         ("roles", ["tenant_id", "created_at", "id"], ["created_at", "id"], ["key"]),
         (
             "access_resources",
-            ["tenant_id", "created_at", "id"],
-            ["tenant_id", "type", "created_at", "id"],
+            ["type", "tenant_id", "id"],
             ["tenant_id", "parent_type", "parent_id"],
-            ["created_at", "id"],
         ),
         (
             "role_assignments",

@@ -93,7 +93,7 @@ class TestHistory:
                 token=world["token"],
                 query_string={"tenant_id": query["tenant_id"]} if query else {},
             )
-            row_id = listed.get_json()["data"][0]["id"]
+            row_id = listed.get_json()["data"][-1 if path == "/v1/roles" else 0]["id"]
             found[path] = entries(api, f"{path}/{row_id}", world["token"])[-1]["action"]
 
         assert found == {
@@ -107,6 +107,8 @@ class TestHistory:
             "/v1/domains": "domain.created",
             "/v1/join-requests": "join_request.created",
             "/v1/api-keys": "api_key.created",
+            "/v1/roles": "role.created",
+            "/v1/role-assignments": "role_assignment.created",
             "/v1/scim-connections": "scim_connection.created",
             "/v1/sso-connections": "sso_connection.activated",
             "/v1/invitations": "invitation.created",

@@ -27,6 +27,7 @@ VERBS = {
     ("post", False): "create",
     ("get", True): "get",
     ("patch", True): "update",
+    ("put", True): "set",
     ("delete", True): "delete",
 }
 """The verb of a collection's and of a row's operations, by method and whether it is a row's."""

@@ -49,6 +49,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
         create_member(tenant, role="owner")
     platform = platform_token()
     _by_invitation(api, first)
+    _by_roles(api, first)
     user_id = _by_requests(api, platform, first)
     _by_their_own_hand(api, first)
     _as_contact(api, platform, first)
@@ -73,6 +74,22 @@ def _by_invitation(api: Any, tenant: Any) -> None:
     link = {"scopes": ["scim"], "contact": mail("new")}
     answer = api.post("/v1/setup-links", token=token, json=link)
     assert answer.status_code == 201
+
+
+def _by_roles(api: Any, tenant: Any) -> None:
+    """As a superadmin they have made a permission, a role, a resource and an assignment."""
+    token, query = platform_token(subject=SUBJECT, tenant=tenant), {"tenant_id": str(tenant.id)}
+    members = api.get("/v1/memberships/tenant", token=token, query_string=query).get_json()["data"]
+    to = {"membership_id": members[0]["id"], "role": "clerk"}
+    for method, path, body in (
+        ("PUT", "/v1/permissions/notes:read", {}),
+        ("POST", "/v1/roles", {"key": "clerk", "name": "Clerk", "permissions": ["notes:read"]}),
+        ("PUT", "/v1/resources/folder/1", {}),
+        ("POST", "/v1/role-assignments", {**to, "resource": {"type": "folder", "id": "1"}}),
+    ):
+        about = {} if "permissions" in path else query
+        answer = api.request(method, path, token=token, json=body, query_string=about)
+        assert answer.status_code < 300, answer.text
 
 
 def _in_the_console(tenant: Any) -> None:

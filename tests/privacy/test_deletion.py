@@ -28,6 +28,7 @@ from tests.custom_fields.fields import build_index, create_field, create_users
 from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
+    create_assignment,
     create_domain,
     create_hold,
     create_invitation,
@@ -38,6 +39,8 @@ from tests.factories import (
     create_membership,
     create_override,
     create_preset,
+    create_resource,
+    create_role,
     create_setup_link,
     create_sso_connection,
     create_subscription,
@@ -60,7 +63,7 @@ TABLES = """
 def fill(app, api, sender, slug, preset):
     """A tenant with rows in every table."""
     tenant = create_tenant(slug=slug, idp_org_id=f"org_{slug}")
-    _, _, token = create_member(tenant, role="owner")
+    _, membership, token = create_member(tenant, role="owner")
     field = create_field(tenant, field_key="note", is_searchable=True)
     build_index(app, field)
     create_override(tenant, preset, "seats", 7)
@@ -119,6 +122,10 @@ def fill(app, api, sender, slug, preset):
     create_setup_link(tenant.id)
     create_invitation(tenant.id)
     create_sso_connection(tenant.id)
+    role = create_role(tenant)
+    folder = create_resource(tenant, "folder", "1")
+    create_resource(tenant, "folder", "2", parent=folder)
+    create_assignment(tenant, role, membership_id=membership.id, resource=folder)
     create_domain(tenant)
     create_join_request(tenant, state="accepted", user_id=UUID(user["id"]))
     customer = {"provider": "stripe", "customer_id": slug, "is_manual": True}

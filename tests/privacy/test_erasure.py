@@ -22,6 +22,7 @@ from tests.privacy.life import AT, CANARY, SUBJECT, live, mail, word
 # The columns that can hold a text, but nothing about a person: names of things, states, digests,
 # ids of other rows, and what is known of a company.
 IMPERSONAL = {
+    "access_resources": "attributes id parent_id parent_type type",
     "alembic_version": "version_num",
     "api_keys": "digest name permissions prefix",
     "audit_events": "action target_id target_type",
@@ -50,6 +51,9 @@ IMPERSONAL = {
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",
     "plan_prices": "limit_key lookup_key plan_name price_id provider",
+    "product_permissions": "description group_name key requires_flag requires_limit",
+    "role_assignments": "resource_id resource_type source",
+    "roles": "assignable_by inherits key name permissions",
     "scim_access_tokens": "assertion_digest digest",
     "scim_connections": (
         "acts_as deactivate default_role digest group_roles last_error name old_digest prefix"

@@ -13,7 +13,7 @@ from tests.privacy import life
 
 # What is about the product or the operators, not about a person or a tenant.
 NOBODYS = {
-    "alembic_version", "billing_comparisons", "deleted_organizations", "event_feed", "plan_presets", "plan_prices",
+    "alembic_version", "billing_comparisons", "deleted_organizations", "event_feed", "plan_presets", "plan_prices", "product_permissions",
     "search_builds", "webhook_feed",
 }  # fmt: skip
 
@@ -85,7 +85,7 @@ class TestCoverage:
             "api_keys", "billing_customers", "credit_balances", "credit_entries", "credit_holds",
             "credit_lots", "custom_fields", "custom_field_indexes", "domains",
             "feature_overrides", "log_stream_progress", "log_streams",
-            "plan_assignments", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
+            "access_resources", "plan_assignments", "roles", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "sso_connections",
             "tenant_deletions", "tenant_notes", "usage_counters", "usage_days", "usage_holds",
             "usage_keys", "webhook_endpoint_states", "webhook_endpoints",

@@ -53,6 +53,14 @@ def get_row(model: type[R], row_id: UUID | str) -> R:
     return row
 
 
+def get_with(
+    model: type[R], row_id: UUID | str, *columns: ColumnElement[Any]
+) -> tuple[R, Sequence[Any]]:
+    """As :func:`get_row`, with further ``columns``. Build them once, at import."""
+    found = _found(model, row_id, "get", *columns)
+    return found[0], found[1:]
+
+
 def find_row(model: type[M], **equal: object) -> M | None:
     """The row whose columns equal these values, or None. Of several, the lowest primary key."""
     row: M | None = _select(model, "find", tuple(equal)).first(**equal)

@@ -53,7 +53,8 @@ def complete(
     access, rule, guarded = endpoint.access, endpoint.rule, endpoint.is_guarded
     is_list = endpoint.answer is not None and endpoint.answer.is_list
     has_version = not endpoint.operation_id.startswith(WITHOUT_VERSION)
-    has_tag = not is_list if method == "get" else has_version and "_id>" in rule
+    names_row = "_id>" in rule or "_key>" in rule
+    has_tag = not is_list if method == "get" else has_version and names_row
     is_read = method == "get" or endpoint.only_reads
     doc["security"] = [{name: []} for name in access.credentials]
     if access.permission is not None:

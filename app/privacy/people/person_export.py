@@ -29,9 +29,12 @@ from app.privacy.people.person import (
     targets_of,
 )
 from app.privacy.people.search_terms import TERMS
+from app.roles.models import RoleAssignment
 from app.scim.models import ScimEmail, ScimMember, ScimUser
 from app.users.models import UserErasure
 from app.webhooks.deliveries.models import WebhookDelivery
+
+ROLES = RoleAssignment.__table__
 
 
 def of_person(connection: Connection, person: Person, progress: Progress) -> Tables:
@@ -44,6 +47,7 @@ def of_person(connection: Connection, person: Person, progress: Progress) -> Tab
         (USERS, USERS.c.id.in_(users)),
         (INVITATIONS, is_invited(person)),
         (MEMBERSHIPS, MEMBERSHIPS.c.user_id.in_(users)),
+        (ROLES, ROLES.c.membership_id.in_([row_id for _, row_id in person.memberships])),
         (UserErasure.__table__, UserErasure.user_id.in_(users)),
         (IndexRow.__table__, IndexRow.entity_id.in_(users)),
         (ScimUser.__table__, ScimUser.id.in_(users)),

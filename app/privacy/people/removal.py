@@ -71,6 +71,7 @@ from app.privacy.people.person import (
 )
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.people.search_terms import rewrite_terms
+from app.roles.models import RoleAssignment
 from app.scim.models import ENTERPRISE, ScimUser
 from app.search.models import EntityType
 
@@ -80,6 +81,7 @@ NOBODY = {
 }  # whom the audit row of a person without users is about
 ACTOR_COLUMNS = ("created_by_user_id", "updated_by_user_id", "created_by", "requested_by")
 DIRECTORY, MANAGER = ScimUser.__table__, (ENTERPRISE, "manager")
+ROLES = RoleAssignment.__table__
 SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
 # A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
@@ -222,6 +224,7 @@ def _clear_rows(work: Erasure) -> None:
         (INVITATIONS, is_invited(person)),
         (OBJECTS, is_object_of(person)),
         (REQUESTS, is_request_of(subjects, person.only_in)),
+        (ROLES, ROLES.c.membership_id.in_([row_id for _, row_id in person.memberships])),
     ):
         work.run(table.name, delete(table).where(condition))
     tenants, names = {one for one, _ in person.users}, {*map(str, users), *person.identifiers.ids}

@@ -42,6 +42,10 @@ OF_USER = {
         "scim_members": "user_id",
     }.items()
 }
+_MEMBERSHIP = "SELECT id FROM memberships WHERE tenant_id = :tenant_id AND user_id = :user_id"
+OF_USER["role_assignments"] = _export(
+    "role_assignments", "*", f"tenant_id = :tenant_id AND membership_id IN ({_MEMBERSHIP})"
+)
 OF_CONTACT = {
     table.name: _export(
         table.name,
