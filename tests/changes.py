@@ -301,6 +301,7 @@ VALUES = {
     "DELETE /v1/custom-fields/{field_id}": lambda api, world: {
         "row_id": archived_field(api, world)
     },
+    "PATCH /v1/log-streams/{stream_id}": lambda api, world: {"json": {"description": "Archive"}},
     "DELETE /v1/log-streams/{stream_id}": lambda api, world: {
         "row_id": str(create_log_stream(UUID(world["tenant_id"])).id)
     },

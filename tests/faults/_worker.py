@@ -8,6 +8,7 @@ import multiprocessing
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 from typing import Any
@@ -20,6 +21,10 @@ from app.billing.reader import run_reader
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
 from app.events.sequencer import run_sequencer
+from app.log_streams import work as log_streams
+from app.log_streams.kinds import KINDS
+from app.log_streams.kinds.kind import Limits
+from app.log_streams.runner import run_log_streams
 from app.operations.scheduler import run_scheduler
 from app.webhooks.deliveries import work
 from app.webhooks.deliveries.sender import run_sender
@@ -60,6 +65,11 @@ def start_reader(environment: Mapping[str, str], *, lease: int) -> ForkServerPro
     return _start(_read, environment, lease)
 
 
+def start_log_streams(environment: Mapping[str, str], *, lease: int) -> ForkServerProcess:
+    """Start a writer of log streams with small batches and short waits."""
+    return _start(_write_log_streams, environment, lease)
+
+
 def kill(process: ForkServerProcess) -> None:
     """SIGKILL to a process and to its children, such as the one of a worker's job."""
     with suppress(psutil.NoSuchProcess):
@@ -92,6 +102,13 @@ def _start(
 def _send(environment: Mapping[str, str], lease: int) -> None:
     work.LEASE = lease
     run_sender(create_app(environment), stop=lambda: False)
+
+
+def _write_log_streams(environment: Mapping[str, str], lease: int) -> None:
+    log_streams.LEASE, log_streams.SHORTEST_WAIT, log_streams.LONGEST_WAIT = lease, 0.2, 2.0
+    for name, kind in KINDS.items():
+        KINDS[name] = replace(kind, limits=Limits(size=256 * 1024, seconds=0.5))
+    run_log_streams(create_app(environment), stop=lambda: False)
 
 
 def _read(environment: Mapping[str, str], lease: int) -> None:

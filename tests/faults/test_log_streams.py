@@ -1,0 +1,12 @@
+"""The short form of ``python -m tests.faults log_streams``."""
+
+from tests.faults import log_streams
+
+
+class TestLogStreamsAmidKills:
+    def test_reach_each_target(self, app, environment):
+        report = log_streams.prove(app, environment, events=4_000, kills=5)
+
+        assert report.kills + report.freezes == 5
+        assert report.restarts == 1
+        assert report.objects > 0
