@@ -63,9 +63,10 @@ def worker(queues: tuple[str, ...], burst: bool) -> None:
 
 @jobs.command("background")
 def background() -> None:
-    """Run scheduler, sequencer, sender, log streams and billing until SIGTERM.
+    """Run all parts of the background process until SIGTERM.
 
-    They are threads of one process. One that fails starts again; the others continue.
+    They are threads of one process: scheduler, sequencer, sender, log_streams, billing. One that
+    fails starts again; the others continue.
     """
     _run(*PARTS)
 

@@ -54,7 +54,7 @@ def metrics() -> Iterator[Metric]:
     counts = {
         state.value: found[state].streams if state in found else 0 for state in LogStreamState
     }
-    yield gauge("log_streams", "Log streams.", "state", counts)
+    yield gauge("log_stream_states", "Log streams.", "state", counts)
     running = (LogStreamState.ACTIVE, LogStreamState.ERROR)
     lag = max((found[state].lag for state in running if state in found), default=0.0)
     text = "Seconds since the slowest running log stream has written all events."

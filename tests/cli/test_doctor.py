@@ -103,7 +103,7 @@ class TestDoctor:
         first, last = findings.index("clock") + 1, findings.index("migration role")
         assert findings[first:last] == [
             "plans", "select fields", "billing events", "drift", "search", "sequencer", "sender",
-            "webhook endpoints", "stored secrets", "limits", "trials",
+            "webhook endpoints", "log streams", "stored secrets", "limits", "trials",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(("seconds", "told"), [(None, "never seen"), (300, "seen 3")])

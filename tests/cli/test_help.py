@@ -10,12 +10,12 @@ from app.dev.reference.commands import named
 
 # They run until they are stopped, print no rows, or print JSON anyway.
 WITHOUT_JSON = {
-    "dev", "export", "jobs background", "jobs billing", "jobs scheduler", "jobs sender", "jobs sequencer",
+    "dev", "export", "jobs background", "jobs billing", "jobs log_streams", "jobs scheduler", "jobs sender", "jobs sequencer",
     "jobs worker", "mcp", "tenants export", "users export",
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
-    "api-keys revoke", "billing customers delete", "billing prices delete", "custom-fields delete", "domains delete", "emails lift", "flags delete-override", "invitations revoke", "plans delete",
+    "api-keys revoke", "billing customers delete", "billing prices delete", "custom-fields delete", "domains delete", "emails lift", "flags delete-override", "invitations revoke", "log-streams delete", "plans delete",
     "platform-admins remove", "scim delete", "setup-links revoke", "tenants delete", "tenants plan clear", "tenants suspend",
     "usage holds release", "users delete", "users erase", "webhook-endpoints delete",
 }  # fmt: skip

@@ -89,4 +89,4 @@ class TestFindings:
 
         [line] = [one for one in text.splitlines() if one.startswith("log_stream_lag_seconds ")]
         assert 3600 <= float(line.split()[1]) < 3700
-        assert 'log_streams{state="active"} 1.0' in text
+        assert 'log_stream_states{state="active"} 1.0' in text

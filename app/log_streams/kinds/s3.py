@@ -37,7 +37,7 @@ class S3ConfigSchema(Schema):
         "bucket": "acme-logs",
         "prefix": "controlplane/",
         "access_key_id": "AKIAIOSFODNN7EXAMPLE",
-        "secret_access_key": "…",
+        "secret_access_key": "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
     }
 
     endpoint = Url(required=True, min_length=1, max_length=MAX_URL, metadata=ADDRESS)
