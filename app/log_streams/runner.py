@@ -71,8 +71,6 @@ class Writer:
                 self._write(one)
         except FAULTS as fault:  # another attempt follows when the lease is over
             log.warning("log_stream_not_stored", extra={"reason": type(fault).__name__})
-        except Exception:
-            log.exception("log_stream_failed", extra={"stream_id": str(one.stream_id)})
         finally:
             self._count(are_failing, -1)
             self._woken.set()
@@ -90,6 +88,11 @@ class Writer:
             result = fault
             fields = {"stream_id": str(one.stream_id), "reason": str(fault)}
             log.info("log_stream_batch_failed", extra=fields)
+        except FAULTS:
+            raise
+        except Exception as fault:
+            log.exception("log_stream_failed", extra={"stream_id": str(one.stream_id)})
+            result = Unavailable(f"The service has failed: {type(fault).__name__}.")
         with self._database:
             work.store(one, result)
 

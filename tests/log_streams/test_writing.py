@@ -125,6 +125,20 @@ class TestFaults:
         write_due(app)
         assert names(target.received[-1].body) == ["Ada"]
 
+    def test_an_error_of_the_service_is_tried_again(self, app, target, monkeypatch):
+        def deliver(*_):
+            raise ZeroDivisionError
+
+        monkeypatch.setitem(KINDS, "https", replace(KINDS["https"], deliver=deliver))
+        stream = create(target)
+        change(app, create_user(create_tenant()), "Ada")
+
+        write_due(app)
+
+        found = progress(stream)
+        assert found.last_error == "The service has failed: ZeroDivisionError."
+        assert (found.failures, found.next_attempt_at > utcnow()) == (1, True)
+
     def test_removed_events_are_not_passed_over(self, app, target):
         stream = create(target)
         change(app, create_user(create_tenant()), "Ada")
