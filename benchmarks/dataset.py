@@ -59,7 +59,11 @@ def fill(session: connection, *, tenants: int, users_per_tenant: int) -> None:
             )
             return
     with _loading(session), session, session.cursor() as database:
+        database.execute(
+            "CREATE TEMP TABLE templates AS SELECT * FROM roles WHERE tenant_id IS NULL"
+        )
         database.execute("TRUNCATE tenants, plan_presets, search_terms, search_builds CASCADE")
+        database.execute("INSERT INTO roles SELECT * FROM pg_temp.templates")
         _copy(database, "plan_presets", PRESET_COLUMNS, [preset_row()])
         for first in range(0, tenants, BATCH):
             batch = range(first, min(first + BATCH, tenants))

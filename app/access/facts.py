@@ -96,7 +96,9 @@ def find_facts(questions: Sequence[Question], home: UUID | None) -> list[TenantF
 def _asked(tenant: str | None, questions: Sequence[Question]) -> dict[str, Json]:
     """The argument of ``access_facts``."""
     subjects = {one.subject.place: one.subject for one in questions}
-    resources = {one.resource.place for one in questions}
+    resources = dict.fromkeys(one.resource.place for one in questions)
+    subject_places = {one: place for place, one in enumerate(subjects)}
+    resource_places = {one: place for place, one in enumerate(resources)}
     return {
         "tenant": tenant,
         "tenant_id": tenant and id_or_none(tenant),
@@ -107,6 +109,10 @@ def _asked(tenant: str | None, questions: Sequence[Question]) -> dict[str, Json]
         "resources": [
             {"place": place, "type": type_, "id": id_}
             for place, (type_, id_) in enumerate(resources)
+        ],
+        "pairs": [
+            (subject_places[one.subject.place], resource_places[one.resource.place])
+            for one in questions
         ],
     }
 

@@ -9,7 +9,7 @@
 -- is_counted: false only decides.
 -- Returns a row for each entry, by `place`. `affords` is what the `credits` suffice for. No row for an
 -- unknown tenant. After a `fault` the caller rolls back.
--- Called by: app/usage/statements.py, access_facts
+-- Called by: app/usage/statements.py, access_facts, snapshot_basics
 CREATE OR REPLACE FUNCTION consume_usage(
     wanted_tenant_id uuid, features text[], amounts bigint[], moments timestamptz[],
     digests uuid[], is_counted boolean

@@ -4,7 +4,7 @@
 -- granted, and what is neither used nor held is the balance.
 --
 -- wanted_feature: only this limit; NULL for all.
--- Called by: app/usage/statements.py, app/tenants/includes.py, app/tenants/filters.py, app/usage/health.py, consume_usage, forecast_usage
+-- Called by: app/usage/statements.py, app/tenants/includes.py, app/tenants/filters.py, app/usage/health.py, access_version, consume_usage, forecast_usage
 CREATE OR REPLACE FUNCTION tenant_usage(wanted_tenant_id uuid, wanted_feature text)
 RETURNS TABLE (
     feature text, most bigint, period text, policy text, warn_at smallint[],

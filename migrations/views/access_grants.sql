@@ -6,7 +6,7 @@
 -- `assignment_id` is NULL for the membership's own role. A query should compare `tenant_id` and
 -- `principal_id` or `role_id` with values, so that PostgreSQL reads these only.
 --
--- Called by: access_facts, find_held_permissions, find_permitted_members, find_permitted_resources
+-- Called by: find_held_permissions, find_permitted_members, find_permitted_resources
 CREATE OR REPLACE VIEW access_grants WITH (security_invoker = true) AS
 SELECT m.tenant_id, m.id AS principal_id, r.id AS role_id, NULL::text AS resource_type,
     NULL::text AS resource_id, NULL::uuid AS assignment_id
