@@ -28,6 +28,7 @@ from app.core.outgoing import Outgoing
 from app.domains.joining import admit_signed_in
 from app.events.catalogue import describe_webhooks
 from app.extensions import db
+from app.history import past
 from app.operations.routes import open_documentation
 
 DOMAINS = (
@@ -97,6 +98,7 @@ def create_app(
     app.extensions["token_verifier"] = TokenVerifier(config)
     app.extensions["identity_provider"] = IdentityProvider(config)
     app.extensions["admit_signed_in"] = admit_signed_in
+    app.extensions["enter_past"] = past.enter
     app.extensions["guarded_outgoing"] = Outgoing(
         only_public=not config.webhook_allow_private, proxy=config.webhook_proxy
     )

@@ -67,11 +67,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude everything that exists now from later garbage collections, which are as rare as in a
-    web process.
-    """
+    """Exclude everything that exists now from later garbage collections."""
     gc.freeze()
-    gc.set_threshold(10_000, 20, 50)
     gc.enable()
 
 

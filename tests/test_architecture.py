@@ -52,7 +52,7 @@ LAYERS = (
     ("scim", "setup_links", "access"),
     ("inbox", "imports", "events"),
     ("billing",),
-    ("webhooks.deliveries", "log_streams"),
+    ("webhooks.deliveries", "log_streams", "history"),
     ("privacy", "operations"),
     ("streams",),
     ("surfaces",),

@@ -20,13 +20,16 @@ FILES = FUNCTIONS | VIEWS
 MODULES = {str(path.relative_to(ROOT)): path for path in (ROOT / "app").rglob("*.py")}
 DEFINITIONS = """
     SELECT oid::regproc::text, oid::regprocedure::text, pg_get_functiondef(oid) FROM pg_proc p
-    WHERE pronamespace::regnamespace::text IN ('public', 'partitions') AND NOT EXISTS (
+    WHERE pronamespace::regnamespace::text IN ('public', 'partitions', 'past') AND NOT EXISTS (
         SELECT FROM pg_depend d
         WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
     )
     UNION ALL
     SELECT oid::regclass::text, reloptions::text, pg_get_viewdef(oid) FROM pg_class
-    WHERE relnamespace::regnamespace::text IN ('public', 'partitions') AND relkind = 'v'
+    WHERE relnamespace::regnamespace::text IN ('public', 'partitions', 'past') AND relkind = 'v'
+        AND NOT EXISTS (  -- those that past.define makes
+            SELECT FROM pg_class t WHERE t.relname = pg_class.relname AND t.relkind IN ('r', 'p')
+        )
     ORDER BY 1, 2
 """
 

@@ -9,7 +9,7 @@ from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import of_contract
+from app.core.http.endpoint import has_past, of_contract
 from app.core.json_text import Json
 from app.custom_fields import schemas, service
 from app.custom_fields.json_schema import schema_of
@@ -43,6 +43,7 @@ INCLUDES = (TENANT, TENANT_ID, schemas.INDEX, HISTORY)
     "index.state",
 )
 @blp.response(200, schemas.CustomFieldSchema(many=True), includes=INCLUDES)
+@has_past
 def list_fields(query: dict[str, Json]) -> Page:
     """List custom fields, archived ones too."""
     paging, tenant_id = query.pop("paging"), query.pop("tenant_id", None)
@@ -101,6 +102,7 @@ def reorder(query: dict[str, Json], body: dict[str, Json]) -> Page:
 @blp.get("/<field_id>")
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.response(200, schemas.CustomFieldSchema, includes=INCLUDES)
+@has_past
 def get(field_id: str) -> CustomField:
     """Get a custom field."""
     return service.get_field(field_id)

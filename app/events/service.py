@@ -206,6 +206,14 @@ def _with_tokens(rows: Sequence[Any]) -> Sequence[Any]:
     return [row._replace(data=known.get(row.id, row.data)) for row in rows]
 
 
+def shown_position(position: int, tenant_id: UUID | None) -> int | str:
+    """The position as the platform, or a tenant, sees it; :func:`read_position` reads it."""
+    feed: EventFeed | None = FIND_FEED.first()
+    if feed is None:
+        return position
+    return _shown_position(position, feed.cursor_key, tenant_id, is_event=False)
+
+
 def _shown_position(
     position: int, key: bytes, tenant_id: UUID | None, *, is_event: bool
 ) -> int | str:

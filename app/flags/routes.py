@@ -17,7 +17,7 @@ from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import Invalid, NotFound
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import of_contract
+from app.core.http.endpoint import has_past, of_contract
 from app.core.json_text import Json
 from app.core.validation.messages import refused
 from app.flags import evaluation, flagd, ofrep, overrides, rule_preview, schemas
@@ -50,6 +50,7 @@ INCLUDES = (
 @flags.arguments(TenantOrOwnSchema, location="query")
 @flags.columns("key", "type", "value", "source", "preset_value", "override_value", "expires_at")
 @flags.response(200, schemas.EffectiveFlagSchema(many=True))
+@has_past
 def list_flags(query: dict[str, Json]) -> Page:
     """List all effective flags of a tenant on one page, in the order of its preset."""
     tenant_id = target_id(query["tenant_id"])
@@ -109,6 +110,7 @@ def preview_rules(body: dict[str, Json], preset_id: str, key: str) -> dict[str, 
 @flags.arguments(schemas.OverrideQuerySchema, location="query")
 @flags.columns("id", "tenant.slug", "flag_key", "flag_value", "expires_at", "reason")
 @flags.response(200, schemas.OverrideSchema(many=True), includes=INCLUDES)
+@has_past
 def list_overrides(query: dict[str, Json]) -> Page:
     """List feature flag overrides."""
     return overrides.list_overrides(**query)
@@ -131,6 +133,7 @@ def create_override(query: dict[str, Json], body: dict[str, Json]) -> FeatureOve
 @flags.get("/overrides/<override_id>")
 @requires(Permission.FLAGS_READ)
 @flags.response(200, schemas.OverrideSchema, includes=INCLUDES)
+@has_past
 def get_override(override_id: str) -> FeatureOverride:
     """Get a feature flag override."""
     return overrides.get_override(override_id)

@@ -10,7 +10,7 @@ from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import of_contract
+from app.core.http.endpoint import has_past, of_contract
 from app.core.json_text import Json
 from app.memberships import schemas, service
 from app.memberships.directories import ManagedByDirectory
@@ -34,6 +34,7 @@ INCLUDES = (TENANT, schemas.USER, HISTORY)
 @blp.arguments(schemas.MembershipQuerySchema, location="query")
 @blp.columns("id", "tenant.slug", "user_id", "user.email", "role", "is_active", "created_at")
 @blp.response(200, schemas.TenantMembershipSchema(many=True), includes=INCLUDES)
+@has_past
 def list_memberships(query: dict[str, Json]) -> Page:
     """List memberships."""
     return service.list_memberships(**query)
@@ -54,6 +55,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> Membership:
 @blp.get("/<membership_id>")
 @requires(Permission.MEMBERSHIPS_READ)
 @blp.response(200, schemas.TenantMembershipSchema, includes=INCLUDES)
+@has_past
 def get(membership_id: str) -> Membership:
     """Get a membership."""
     return service.get_membership(membership_id)

@@ -9,6 +9,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
+from app.core.http.endpoint import has_past
 from app.core.json_text import Json
 from app.plans import assignments, decision, presets, preview, schemas
 from app.plans import prices as plan_prices
@@ -49,6 +50,7 @@ INCLUDES = (HISTORY,)
 @plans.arguments(schemas.PlanPresetQuerySchema, location="query")
 @plans.columns("id", "name", "display_name", "created_at")
 @plans.response(200, schemas.PlanPresetSchema(many=True), includes=INCLUDES)
+@has_past
 def list_plans(query: dict[str, Json]) -> Page:
     """List plan presets."""
     return presets.list_presets(**query)
@@ -70,6 +72,7 @@ def create_plan(body: dict[str, Json]) -> PlanPreset:
 @plans.get("/<preset_id>")
 @requires(Permission.FLAGS_READ)
 @plans.response(200, schemas.PlanPresetSchema, includes=INCLUDES)
+@has_past
 def get_plan(preset_id: str) -> PlanPreset:
     """Get a plan preset."""
     return presets.get_preset(preset_id)

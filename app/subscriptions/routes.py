@@ -12,7 +12,7 @@ from app.auth.tenant_choice import TenantOrOwnSchema, target_id
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import of_contract
+from app.core.http.endpoint import has_past, of_contract
 from app.core.json_text import Json
 from app.subscriptions import service
 from app.subscriptions.models import Subscription
@@ -71,6 +71,7 @@ INCLUDES = (
     "id", "tenant.slug", "bp_subscription_id", "bp_status", "plan_name", "start_date", "auto_renew"
 )
 @blp.response(200, SubscriptionSchema(many=True), includes=INCLUDES)
+@has_past
 def list_subscriptions(query: dict[str, Json]) -> Page:
     """List subscriptions."""
     return service.list_subscriptions(**query)
@@ -95,6 +96,7 @@ def create_subscription(query: dict[str, Json], body: dict[str, Json]) -> Answer
 @blp.get("/<subscription_id>")
 @requires(Permission.BILLING_READ)
 @blp.response(200, SubscriptionSchema, includes=INCLUDES)
+@has_past
 def get_subscription(subscription_id: str) -> Subscription:
     """Get a subscription."""
     return service.get_subscription(subscription_id)

@@ -11,7 +11,7 @@ from app.auth.permissions import Permission
 from app.core.db.pages import Page
 from app.core.errors import NotFound, ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import PATH_NAMES, of_contract
+from app.core.http.endpoint import PATH_NAMES, has_past, of_contract
 from app.core.json_text import Json
 from app.custom_fields.search_index.filters import IndexNotReady
 from app.tenants import counts, deletion, notes, schemas, service
@@ -34,6 +34,7 @@ INCLUDES = (TENANT, META_DATA, PLAN_SOURCE, LIMITS, ASSIGNED_UNTIL, SUSPENSION_R
 @blp.columns("id", "slug", "name", "idp_org_id", "plan_name", "is_active", "created_at")
 @blp.response(200, schemas.TenantSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
+@has_past
 def list_tenants(query: dict[str, Json]) -> Page:
     """List all tenants."""
     paging, meta_data = query.pop("paging"), query.pop("meta_data")
@@ -53,6 +54,7 @@ def create(body: dict[str, Json]) -> Tenant:
 @blp.get("/<tenant_id>")
 @requires(Permission.TENANTS_READ)
 @blp.response(200, schemas.TenantSchema, includes=INCLUDES)
+@has_past
 def get(tenant_id: str) -> Tenant:
     """Get a tenant."""
     return service.get_tenant(tenant_id)

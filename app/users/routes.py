@@ -10,7 +10,7 @@ from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core.db.pages import Page
 from app.core.errors import ProviderField
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import of_contract
+from app.core.http.endpoint import has_past, of_contract
 from app.core.json_text import Json
 from app.custom_fields import metadata
 from app.custom_fields.entities import USER
@@ -34,6 +34,7 @@ INCLUDES = (TENANT, schemas.MEMBERSHIPS, HISTORY)
 @blp.columns("id", "email", "first_name", "last_name", "idp_user_id", "tenant.slug", "is_active")
 @blp.response(200, schemas.UserSchema(many=True), includes=INCLUDES)
 @blp.raises(IndexNotReady)
+@has_past
 def list_users(query: dict[str, Json]) -> Page:
     """List users."""
     return service.list_users(**query)
@@ -54,6 +55,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> User:
 @blp.get("/<user_id>")
 @requires(Permission.USERS_READ)
 @blp.response(200, schemas.UserSchema, includes=INCLUDES)
+@has_past
 def get(user_id: str) -> User:
     """Get a user."""
     return service.get_user(user_id)

@@ -1,7 +1,6 @@
 """The pages, one module for each subject; importing them registers them."""
 
 from app.console.pages import (  # noqa: F401
-    access,
     api_keys,
     audit,
     billing,
@@ -15,9 +14,7 @@ from app.console.pages import (  # noqa: F401
     log_streams,
     members,
     operations,
-    permissions,
     plans,
-    roles,
     scim,
     search,
     setup,

@@ -26,9 +26,12 @@ FLAGS = "/v1/billing/flags"
 OVERRIDES = f"{FLAGS}/overrides"
 FURTHER_KEYS = "expires_at,carry_over,reason"
 EXPIRY = moment_field("expires_at", "Ends at", "it does not end by itself")
-NEXT = "It carries over to the tenant's next plan"
-IF = "If that plan has the flag with the same type. Otherwise it stays with this plan."
-CARRY_OVER = Field("carry_over", NEXT, "boolean", IF)
+CARRY_OVER = Field(
+    "carry_over",
+    "It carries over to the tenant's next plan",
+    "boolean",
+    help="If that plan has the flag with the same type. Otherwise it stays with this plan.",
+)
 PLATFORMS = (EXPIRY, CARRY_OVER)  # what only the platform sets
 
 
@@ -155,9 +158,12 @@ def _override_form(flag: Json, title: str, intro: str = "", **more: Any) -> Form
 
 def _fields(flag: Json) -> tuple[Field, ...]:
     """The inputs of an override of a flag."""
-    why = "Why this tenant has another value. Its owners and admins can read it."
-    is_required = current_config().override_reason_required
-    reason = Field("reason", "Reason", help=why, is_required=is_required)
+    reason = Field(
+        "reason",
+        "Reason",
+        help="Why this tenant has another value. Its owners and admins can read it.",
+        is_required=current_config().override_reason_required,
+    )
     platforms = PLATFORMS if current_session().is_platform else ()
     return value_field(flag["type"]), *platforms, reason
 

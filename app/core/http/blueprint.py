@@ -16,7 +16,7 @@ import marshmallow as ma
 from apispec import APISpec
 from flask_smorest.utils import resolve_schema_instance
 
-from app.core.errors import AppError
+from app.core.errors import AppError, NotFound
 from app.core.http import includes
 from app.core.http.answers import Answer
 from app.core.http.endpoint import Endpoint, View, endpoint_of
@@ -26,6 +26,14 @@ from app.core.openapi import responses
 from app.core.validation.schemas import Schema
 
 Decorator = Callable[[View], Endpoint]
+AS_OF = {
+    "name": "as_of",
+    "in": "query",
+    "description": "Answer as it would have been at this time (RFC 3339), or at this position of the"
+    " event feed. The header `X-As-Of` has the position. Not with `include`, `q` and `meta_data`.",
+    "schema": {"type": "string", "minLength": 1},
+    "example": "2026-11-24T14:00:00Z",
+}
 
 
 class DocumentedArguments:
@@ -58,6 +66,8 @@ class Blueprint(flask_smorest.Blueprint):
         """Register an endpoint. Requests to one without ``access`` get 403 (``hooks.begin``)."""
         name = operation_id(self.name, view_func.__name__)
         described = replace(endpoint_of(view_func), rule=rule, operation_id=name)
+        if described.has_past:
+            described = replace(described, errors=(*described.errors, NotFound.of("tenant")))
         super().add_url_rule(rule, endpoint, described, *args, **options)
 
     @staticmethod
@@ -70,6 +80,8 @@ class Blueprint(flask_smorest.Blueprint):
             names = _include_names(endpoint.answer, spec)
             parameter = includes.parameter(endpoint.includes, names)
             doc.setdefault("parameters", []).append(parameter)
+        if endpoint.has_past:
+            doc.setdefault("parameters", []).append(AS_OF)
         described = doc_info.get("manual_doc", {}).get("responses", ())
         return responses.complete(doc, described, endpoint, method)
 

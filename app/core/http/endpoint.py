@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import flask
 from flask import Response
 
 from app.core.db import retries
+from app.core.db.queries import id_or_none
 from app.core.db.replicas import reading
 from app.core.db.transactions import current_transaction
-from app.core.errors import AppError, PermissionDenied
+from app.core.errors import AppError, Invalid, PermissionDenied, value_error
 from app.core.http import answers, idempotency, parser
 from app.core.http.answers import Answer
 from app.core.http.includes import Include
@@ -22,6 +24,9 @@ from app.core.http.rate_limit import rate_limits
 from app.core.http.request import Request, current_request
 
 SAFE_METHODS = ("GET", "HEAD")
+AS_OF = "as_of"
+PRESENT_ONLY = ("include", "is_at_limit", "meta_data", "plan_ends_before", "q")
+"""What the names of parameters that read what has no past begin with."""
 
 
 class Access:
@@ -76,6 +81,7 @@ class Endpoint(Guarded):
     reads_primary: bool = False  # the view must not read from a replica
     is_of_contract: bool = False  # see of_contract()
     invalid_status: int = 422  # of a request that is not valid, see refuses_with_400()
+    has_past: bool = False  # see has_past()
     rule: str = ""
     operation_id: str = ""
     documented: Callable[..., Any] | None = None  # flask-smorest stores documentation in it
@@ -149,6 +155,11 @@ def refuses_with_400(view: View) -> Endpoint:
     return replace(endpoint_of(view), invalid_status=400)
 
 
+def has_past(view: View) -> Endpoint:
+    """Decorator: ``?as_of=`` reads the rows of an earlier moment (:mod:`app.history`)."""
+    return replace(endpoint_of(view), has_past=True)
+
+
 def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Response:
     """Answer a request in one transaction.
 
@@ -163,6 +174,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
         transaction = current_transaction()
         endpoint.access.enter(request)  # authenticate and authorise
         route.enter(transaction)  # the following statements of a read may go to a replica
+        past = _enter_past(endpoint, request) if AS_OF in request.args else None
         if not endpoint.reads(request):
             transaction.is_confirming = True
         if "If-Match" in request.headers:
@@ -174,7 +186,20 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
             result = endpoint.view(*arguments, **ids)
             response = answers.write(endpoint.answer, result, request)
             idempotency.store(request, response)
+        if past is not None:
+            response.headers["X-As-Of"] = past
         route.finish(transaction, response)
         return response
 
     return retries.run(work, route.open)
+
+
+def _enter_past(endpoint: Endpoint, request: Request) -> str:
+    """Read the rows of the moment ``?as_of=``; returns its position."""
+    loc = ("query", AS_OF)
+    if not endpoint.has_past:
+        raise Invalid(value_error(loc, "this operation does not read the past"))
+    if present := [name for name in request.args if name.startswith(PRESENT_ONLY)]:
+        raise Invalid(value_error(loc, f"cannot be given with {present[0]}"))
+    enter: Callable[[str, UUID | None], str] = flask.current_app.extensions["enter_past"]
+    return enter(request.args[AS_OF], id_or_none(request.args.get("tenant_id", "")))

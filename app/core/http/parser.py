@@ -95,6 +95,8 @@ def _query(endpoint: Endpoint, request: Request, unknown: str) -> dict[str, str]
     """The query's parameters except ``include``, whose includes are stored in the request."""
     query = query_values(request)
     asked = query.pop(includes.PARAMETER, None) if endpoint.includes else None
+    if endpoint.has_past:
+        query.pop("as_of", None)
     if "query" not in endpoint.locations:
         try:
             NO_PARAMETERS.load(query, unknown=unknown)

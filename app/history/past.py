@@ -1,0 +1,82 @@
+"""Reading as of an earlier moment: the statements of a request find the rows that there were.
+
+The schema ``past`` has a view for each table whose changes the audit trail records completely, with
+the name of the table, and its ``now()`` is the moment. So with this schema first on the search path
+every statement reads the past. The credential and its rights are those of today.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.core.clock import utcnow
+from app.core.db.statements import Statement
+from app.core.db.tenancy import current_scope, in_platform_scope
+from app.core.errors import Invalid, NotFound, value_error
+from app.events import service as events
+from app.tenants.models import Tenant
+
+LOCATION = ("query", "as_of")
+FIND_MOMENT = Statement(
+    "history.find_moment",
+    "SELECT p.position, a.created_at FROM audit_events a"
+    " JOIN audit_positions p ON p.tenant_id = a.tenant_id AND p.id = a.id"
+    " WHERE a.created_at <= :time ORDER BY a.created_at DESC, a.id DESC LIMIT 1",
+)
+FIND_POSITION = Statement(
+    "history.find_position",
+    "SELECT p.position, a.created_at FROM audit_positions p"
+    " JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id"
+    " WHERE p.position <= :position ORDER BY p.position DESC, p.number DESC LIMIT 1",
+)
+ENTER = Statement(
+    "history.enter",
+    "SELECT set_config('app.as_of_position', :position, true),"
+    " set_config('app.as_of', :time, true),"
+    " set_config('search_path', 'past, public, pg_catalog', true)",
+)
+HAS_TENANT = Statement(
+    "history.has_tenant",
+    "SELECT EXISTS (SELECT FROM past.tenants WHERE id = CAST(:id AS uuid))",
+)
+
+
+def enter(as_of: str, tenant_id: UUID | None) -> str:
+    """Let the statements of this transaction read the rows of a moment; returns its position.
+
+    ``as_of`` is a time (RFC 3339) or a position of the event feed. ``tenant_id`` is the tenant whose
+    rows are wanted, None for all. Raises Invalid for a text that is neither, a time in the future and
+    a position that was not given to this credential, and NotFound where the tenant did not exist.
+    """
+    own = current_scope().tenant_id
+    time = _time(as_of)
+    with in_platform_scope():  # the order is that of all tenants
+        found: Any
+        if time is not None:
+            found = FIND_MOMENT.first(time=time)
+        else:
+            found = FIND_POSITION.first(position=events.read_position(as_of, own, LOCATION))
+    position = 0 if found is None else found.position
+    moment = time or (utcnow() if found is None else found.created_at)
+    ENTER.execute(position=str(position), time=moment.isoformat())
+    wanted = own or tenant_id
+    if wanted is not None and not HAS_TENANT.scalar(id=str(wanted)):
+        raise NotFound.of(Tenant)
+    return str(events.shown_position(position, own))
+
+
+def _time(text: str) -> datetime | None:
+    """The time, None for a text that is none; raises Invalid for one in the future."""
+    if text.isdecimal():
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if time.tzinfo is None:
+        raise Invalid(value_error(LOCATION, "a time needs an offset, such as Z", text))
+    if time > utcnow():
+        raise Invalid(value_error(LOCATION, "must not be in the future", text))
+    return time

@@ -1,0 +1,227 @@
+"""``?as_of=``: each read answers what it answered at that moment."""
+
+import random
+
+import pytest
+
+from tests import database
+from tests.factories import (
+    create_member,
+    platform_token,
+    preset_flag,
+)
+
+READS = (
+    "/v1/tenants/{tenant}",
+    "/v1/users?tenant_id={tenant}",
+    "/v1/users?tenant_id={tenant}&is_active=true&limit=2",
+    "/v1/memberships/tenant?tenant_id={tenant}",
+    "/v1/custom-fields?tenant_id={tenant}",
+    "/v1/billing/subscriptions?tenant_id={tenant}",
+    "/v1/billing/flags/overrides?tenant_id={tenant}",
+    "/v1/billing/flags?tenant_id={tenant}",
+    "/v1/billing/plans",
+)
+
+
+class Life:
+    """Random changes of some tenants, by requests."""
+
+    def __init__(self, api, seed):
+        self.api, self.random, self.token = api, random.Random(seed), platform_token()
+        self.number = 0
+        self.preset = self.call(
+            "POST", "/v1/billing/plans", plan_body("free", preset_flag("beta", False))
+        )
+        self.tenants = [self.create_tenant() for _ in range(3)]
+
+    def call(self, method, path, body=None, **query):
+        answer = self.api.request(method, path, token=self.token, json=body, query_string=query)
+        assert answer.status_code in (200, 201, 202, 204, 409), answer.text
+        return answer.get_json()["data"] if answer.status_code in (200, 201) else None
+
+    def name(self):
+        self.number += 1
+        return f"n{self.number}"
+
+    def create_tenant(self):
+        name = self.name()
+        body = {"name": name, "slug": name, "idp_org_id": f"org_{name}"}
+        return {"id": self.call("POST", "/v1/tenants", body)["id"], "users": [], "overrides": []}
+
+    def change(self):
+        tenant = self.random.choice(self.tenants)
+        one = {"tenant_id": tenant["id"]}
+        kind = self.random.randrange(10)
+        if kind < 3 or not tenant["users"]:
+            name = self.name()
+            body = {
+                "idp_user_id": name,
+                "email": f"{name}@example.com",
+                "meta_data": {"z": 1, "a": [1.50, None]},
+            }
+            user = self.call("POST", "/v1/users", body, **one)
+            tenant["users"].append(user["id"])
+        elif kind == 3:
+            body = {"user_id": self.random.choice(tenant["users"]), "role": "member"}
+            self.call("POST", "/v1/memberships/tenant", body, **one)
+        elif kind == 4:
+            path = f"/v1/users/{self.random.choice(tenant['users'])}"
+            changes = [{"first_name": self.name()}, {"is_active": self.random.random() < 0.5}]
+            self.call("PATCH", path, self.random.choice(changes))
+        elif kind == 5:
+            path = f"/v1/users/{self.random.choice(tenant['users'])}/meta_data"
+            self.call("PATCH", path, {"patches": {"b": self.name(), "z": None}})
+        elif kind == 6:
+            key = self.name()
+            body = {"entity_type": "user", "field_key": key, "label": key, "field_type": "text"}
+            self.call("POST", "/v1/custom-fields", body, **one)
+        elif kind == 7:
+            active = str(self.random.random() < 0.5).lower()
+            self.call("PATCH", f"/v1/tenants/{tenant['id']}/active", is_active=active)
+        elif kind == 8:
+            self.call("PATCH", f"/v1/tenants/{tenant['id']}", {"name": self.name()})
+        elif tenant["overrides"]:
+            self.call("DELETE", f"/v1/billing/flags/overrides/{tenant['overrides'].pop()}")
+        else:
+            body = {"plan_preset_id": self.preset["id"], "flag_key": "beta", "flag_value": True}
+            override = self.call("POST", "/v1/billing/flags/overrides", body, **one)
+            tenant["overrides"].append(override["id"])
+
+    def read(self, as_of=None):
+        found = {}
+        for tenant in self.tenants:
+            for read in READS:
+                path = read.format(tenant=tenant["id"])
+                sent = (
+                    path if as_of is None else f"{path}{'&' if '?' in path else '?'}as_of={as_of}"
+                )
+                answer = self.api.get(sent, token=self.token)
+                found[path] = (answer.status_code, answer.get_data())
+        return found
+
+
+def plan_body(name, *flags):
+    return {"name": name, "display_name": name, "flags": list(flags)}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_equals_what_was_answered_at_each_position(api, seed):
+    life = Life(api, seed)
+    api.sequence()
+    seen = []
+    for _ in range(12):
+        for _ in range(5):
+            life.change()
+        api.sequence()
+        position = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
+        seen.append((position, life.read()))
+
+    for position, answers in seen:
+        assert {status for status, _ in answers.values()} == {200}
+        assert life.read(as_of=position) == answers
+
+
+class TestOneTenant:
+    @pytest.fixture
+    def owner(self, tenant):
+        return create_member(tenant, role="owner")[2]
+
+    @pytest.fixture
+    def life(self, api):
+        """The platform's changes; a tenant with a user, and a position after them."""
+        life = Life(api, 1)
+        tenant = life.tenants[0]
+        body = {"idp_user_id": "ada", "email": "ada@example.com", "first_name": "Ada"}
+        user = life.call("POST", "/v1/users", body, tenant_id=tenant["id"])
+        api.sequence()
+        return life, tenant["id"], user
+
+    def test_reads_its_own_past_with_the_platforms_plans(self, api, life):
+        (life, tenant_id, user), names = life, ("first_name", "email", "updated_at")
+        key = {"name": "k", "permissions": ["users:read", "flags:read"]}
+        key = life.call("POST", "/v1/api-keys", key, tenant_id=tenant_id)
+        token = key["secret"]
+        before = api.get("/v1/billing/flags", token=token).get_json()
+        feed = f"/v1/events?tenant_id={tenant_id}"
+        reader = {"name": "r", "permissions": ["events:read"]}
+        reader = life.call("POST", "/v1/api-keys", reader, tenant_id=tenant_id)
+        api.sequence()
+        position = api.get(feed, token=reader["secret"]).get_json()["next_cursor"]
+        life.call("PATCH", f"/v1/users/{user['id']}", {"first_name": "Grace"})
+        changed = {"flags": [preset_flag("beta", True)]}
+        life.call("PATCH", f"/v1/billing/plans/{life.preset['id']}", changed)
+        api.sequence()
+
+        past = api.get(f"/v1/users/{user['id']}?as_of={position}", token=token)
+        flags = api.get(f"/v1/billing/flags?as_of={position}", token=token)
+        elsewhere = api.get(f"/v1/tenants?as_of={position}", token=life.token)
+
+        assert [past.get_json()["data"][name] for name in names] == [user[name] for name in names]
+        assert flags.get_json() == before
+        again = api.get(f"/v1/users?as_of={past.headers['X-As-Of']}", token=token)
+        assert again.get_json()["data"][0]["first_name"] == "Ada"
+        assert elsewhere.status_code == 422
+
+    @pytest.mark.parametrize(
+        ("method", "path", "as_of", "word"),
+        [
+            ("GET", "/v1/users", "2999-01-01T00:00:00Z", "future"),
+            ("GET", "/v1/users", "2026-01-01T00:00:00", "offset"),
+            ("GET", "/v1/users", "yesterday", "position"),
+            ("GET", "/v1/users", "%00", "position"),
+            ("GET", "/v1/users", "", "position"),
+            ("GET", "/v1/users", "99999999999999999999", "position"),
+            ("GET", "/v1/users?include=tenant", "2026-01-01T00:00:00Z", "include"),
+            ("GET", "/v1/users?meta_data.x=1", "2026-01-01T00:00:00Z", "meta_data.x"),
+            ("GET", "/v1/api-keys", "2026-01-01T00:00:00Z", "does not read the past"),
+            ("POST", "/v1/users", "2026-01-01T00:00:00Z", "does not read the past"),
+        ],
+    )
+    def test_refuses(self, api, owner, method, path, as_of, word):
+        sent = f"{path}{'&' if '?' in path else '?'}as_of={as_of}"
+
+        answer = api.request(method, sent, token=owner)
+
+        assert answer.status_code == 422, answer.text
+        (entry,) = answer.get_json()["detail"]
+        assert entry["loc"] == ["query", "as_of"]
+        assert word in entry["msg"]
+
+    def test_there_is_nothing_before_the_tenant(self, api, life):
+        life, tenant_id, user = life
+        early = "2020-01-01T00:00:00Z"
+
+        for path in (
+            f"/v1/tenants/{tenant_id}?as_of={early}",
+            f"/v1/users/{user['id']}?as_of={early}",
+            f"/v1/users?tenant_id={tenant_id}&as_of={early}",
+        ):
+            assert api.get(path, token=life.token).status_code == 404
+        assert api.get(f"/v1/users?as_of={early}", token=life.token).get_json()["data"] == []
+
+    def test_what_was_erased_is_gone_from_the_past(self, app, api, life):
+        life, tenant_id, user = life
+        now = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
+        result = app.test_cli_runner().invoke(args=["users", "erase", user["id"], "--yes"])
+        assert result.exit_code == 0, result.output
+        api.sequence()
+
+        past = api.get(f"/v1/users?tenant_id={tenant_id}&as_of={now}", token=life.token)
+
+        assert past.status_code == 200
+        assert "ada" not in past.text.lower()
+
+
+def test_a_view_has_the_columns_of_its_table(app):
+    columns = database.query(
+        "SELECT table_name, column_name, table_schema FROM information_schema.columns"
+        " WHERE table_schema IN ('past', 'public') AND table_name IN"
+        " (SELECT table_name FROM information_schema.views WHERE table_schema = 'past')"
+    )
+    found = {"past": set(), "public": set()}
+    for table, column, schema in columns:
+        found[schema].add((table, column))
+    found["past"] -= {each for each in found["past"] if each[0] == "trail"}  # only there
+
+    assert found["past"] == found["public"] != set()
