@@ -62,6 +62,12 @@ class Answer:
         return detail if isinstance(detail, list) else []
 
     @property
+    def refusal(self) -> str:
+        """Why it was refused, in sentences; an empty text where it was not."""
+        messages = [entry["msg"] for entry in self.entries] or [self.detail or "Refused."]
+        return "" if self.is_ok else " ".join(messages)
+
+    @property
     def _error(self) -> Mapping[str, Json]:
         return self.body if not self.is_ok and isinstance(self.body, dict) else {}
 

@@ -44,12 +44,8 @@ def sign_in() -> str:
 def confirm_link() -> str:
     """Ask before a sign-in link is used, because browsers and mail programs open links by themselves."""
     secret = request.args.get("token", "")
-    return render_template(
-        "console/sign_in_link.html",
-        title="Sign in",
-        token=secret,
-        link_csrf_token=csrf_token(secret),
-    )
+    values = {"token": secret, "link_csrf_token": csrf_token(secret)}
+    return render_template("console/sign_in_link.html", title="Sign in", **values)
 
 
 @console.post("/sign-in/link")
@@ -115,12 +111,8 @@ def choose_tenant() -> Shown:
         if org_id in {each.idp_org_id for each in found}:
             to = safe_target(request.form.get("next", ""))
             return begin_session(redirect(to, 303), claims.subject, org_id, claims.email)
-    return render_template(
-        "console/choose_tenant.html",
-        title="Choose a tenant",
-        organizations=found,
-        next=request.args.get("next", ""),
-    )
+    values = {"organizations": found, "next": request.args.get("next", "")}
+    return render_template("console/choose_tenant.html", title="Choose a tenant", **values)
 
 
 @console.post("/sign-out")

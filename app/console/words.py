@@ -136,7 +136,8 @@ def span(begin: str, end: str) -> str:
 def resource(permission: str) -> str:
     """What a permission is about, such as ``API keys``."""
     name = permission.partition(":")[0]
-    return {"api_keys": "API keys", "scim": "SCIM"}.get(name, name.replace("_", " ").capitalize())
+    known = {"api_keys": "API keys", "scim": "SCIM", "sso": "Single sign-on"}
+    return known.get(name, name.replace("_", " ").capitalize())
 
 
 def permissions(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -235,9 +236,8 @@ def _special(
             return f"ended the override of {name}"
         case "tenant.plan_assigned":
             is_new = "plan_name" in after
-            said = (
-                f"assigned the plan {after['plan_name']}" if is_new else "changed the assigned plan"
-            )
+            named = f"assigned the plan {after.get('plan_name')}"
+            said = named if is_new else "changed the assigned plan"
             reason = f": {after['reason']}" if after.get("reason") else ""
             return Markup("{}{}{}").format(said, _until(after.get("until")), reason)
         case "tenant.plan_withdrawn":
@@ -246,12 +246,9 @@ def _special(
             return f"A certificate of the SSO connection {name} ends soon"
         case "trial.ending" | "trial.ended":
             ending = {**before, **after}.get("plan_name", "")
-            is_over = action == "trial.ended"
-            return (
-                f"ended the assigned plan {ending}"
-                if is_over
-                else f"The assigned plan {ending} ends soon"
-            )
+            if action == "trial.ended":
+                return f"ended the assigned plan {ending}"
+            return f"The assigned plan {ending} ends soon"
         case "plan_price.created" | "plan_price.updated" if "plan_name" in after:
             return f"gave the price {name} the plan {after['plan_name']}"
         case "tenant.plan_changed":
@@ -287,11 +284,8 @@ def _general(event: Json, name: str) -> str:
     kind, _, done = event["action"].partition(".")
     noun = NOUNS.get(kind, f"the {kind.replace('_', ' ')}")
     verb = VERBS.get(done, done.replace("_", " "))
-    fields = (
-        ""
-        if done in (*WHOLE_ROWS, *SAID_BY_VERB)
-        else ", ".join(each for each, _, _ in differences(event)[:3])
-    )
+    is_said = done in (*WHOLE_ROWS, *SAID_BY_VERB)
+    fields = "" if is_said else ", ".join(each for each, _, _ in differences(event)[:3])
     return f"{verb} {noun} {name}".rstrip() + (f" ({fields.replace('_', ' ')})" if fields else "")
 
 

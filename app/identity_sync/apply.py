@@ -25,6 +25,7 @@ from app.identity_sync.store import Key, Kind, Objects, Pair
 from app.memberships import directories, owners, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
+from app.roles import provider_roles
 from app.tenants import service as tenants
 from app.tenants import slugs
 from app.tenants.models import Tenant
@@ -138,6 +139,7 @@ class _Rows:
     written: set[UUID] = field(default_factory=set)
     changed_users: list[tuple[User, dict[str, Any]]] = field(default_factory=list)
     changed_memberships: list[tuple[Membership, dict[str, Any]]] = field(default_factory=list)
+    role_keys: dict[tuple[UUID, UUID], set[str]] = field(default_factory=dict)
 
     def read(
         self,
@@ -203,6 +205,8 @@ class _Rows:
         )
         if place is None or now is None:
             return False
+        role_keys = now.pop("role_keys")
+        had_role_keys = set() if before is None else before.pop("role_keys")
         person = self.people.get((place.tenant.id, pair.user_id))
         if person is None:
             known = user_values(objects.now[user_key])
@@ -214,10 +218,14 @@ class _Rows:
         else:
             self._change_user(person, is_new=before is None)
         if person.membership is None:
-            memberships.create_for(person.user, now, actor=SYSTEM_IDP, into=self.writes)
+            new = memberships.create_for(person.user, now, actor=SYSTEM_IDP, into=self.writes)
             if now["is_active"]:
                 self.new_members.append(person.user)
+            if role_keys:
+                self.role_keys[new.tenant_id, new.id] = role_keys
             return True
+        if role_keys != had_role_keys or self.force:
+            self.role_keys[person.user.tenant_id, person.membership.id] = role_keys
         changes = self._changes(before, now, person.membership)
         if person.has_mapped_role is not None:  # the directory says it, by SCIM
             changes.pop("is_active", None)
@@ -253,6 +261,7 @@ class _Rows:
                 )
         users.update_many(self.changed_users, actor=SYSTEM_IDP, into=self.writes)
         memberships.update_many(self.changed_memberships, actor=SYSTEM_IDP, into=self.writes)
+        provider_roles.follow(self.role_keys, into=self.writes)
 
     def _change_user(
         self, person: Person, *, is_new: bool = False, fields: Collection[str] = USER_FIELDS

@@ -134,6 +134,7 @@ def membership_values(
 
     ``memberships`` are all that the provider had for the two: the one that is active counts, else
     the newest. The deletion of the user ends a membership, even without an event of its own.
+    ``role_keys`` is no column: the names that are none of the five roles.
     """
     ended = user.ended or []
     known = [
@@ -146,13 +147,20 @@ def membership_values(
     is_active, _, state = max(known, key=itemgetter(0, 1))
     return {
         "role": role_of(state, roles).value,
+        "role_keys": set(_role_names(state, roles)) - set(Role),
         "is_active": is_active,
         "idp_membership_id": state.get("membership_id", ""),
     }
 
 
 def role_of(state: State, roles: Mapping[str, str]) -> Role:
-    """The highest of our roles that the provider's names map to, else ``member``.
+    """The highest of the five roles that the provider's names map to, else ``member``."""
+    found = [Role(name) for name in _role_names(state, roles) if name in list(Role)]
+    return max(found, key=lambda role: role.rank, default=Role.MEMBER)
+
+
+def _role_names(state: State, roles: Mapping[str, str]) -> list[str]:
+    """Our names for the roles that the provider says.
 
     ``roles`` maps the provider's names to ours. Our own names need no mapping, with or without
     Clerk's prefix ``org:``. A grant from before the membership last ended does not count.
@@ -162,9 +170,7 @@ def role_of(state: State, roles: Mapping[str, str]) -> Role:
         after_the_end = state.ended is None or place > state.ended
         if name.startswith(GRANT) and grant["granted"] and after_the_end:
             names.append(grant["role"])
-    own = [roles.get(name, name.removeprefix("org:")) for name in names]
-    found = [Role(name) for name in own if name in list(Role)]
-    return max(found, key=lambda role: role.rank, default=Role.MEMBER)
+    return [roles.get(name, name.removeprefix("org:")) for name in names]
 
 
 def invitation_values(state: State, roles: Mapping[str, str]) -> dict[str, Any] | None:

@@ -23,6 +23,7 @@ from app.roles.product_permissions import PermissionInUse, TooManyPermissions
 from app.roles.role_assignments import RoleAssigned
 from app.roles.role_graph import RoleCycle, RoleTooDeep
 from app.roles.service import RoleExists, RoleFixed, RoleInUse, TemplateReadOnly, TooManyRoles
+from app.roles.target_names import TARGET_NAME
 
 permissions = Blueprint(
     "permissions",
@@ -50,6 +51,7 @@ resources = Blueprint(
 )
 BLUEPRINTS = (permissions, roles, assignments, resources)
 INCLUDES = (TENANT, HISTORY)
+ASSIGNMENT_INCLUDES = (*INCLUDES, TARGET_NAME)
 
 
 @permissions.get("")
@@ -161,7 +163,7 @@ def delete_role(query: dict[str, Any], role_id: str) -> None:
 @requires(Permission.ROLES_READ)
 @assignments.arguments(schemas.RoleAssignmentQuerySchema, location="query")
 @assignments.columns("id", "tenant.slug", "role", "membership_id", "group_id", "api_key_id")
-@assignments.response(200, schemas.RoleAssignmentSchema(many=True), includes=INCLUDES)
+@assignments.response(200, schemas.RoleAssignmentSchema(many=True), includes=ASSIGNMENT_INCLUDES)
 def list_assignments(query: dict[str, Any]) -> Page:
     """List assignments of roles."""
     return role_assignments.list_assignments(**query)
@@ -189,7 +191,7 @@ def create_assignment(query: dict[str, Any], body: dict[str, Any]) -> SimpleName
 
 @assignments.get("/<role_assignment_id>")
 @requires(Permission.ROLES_READ)
-@assignments.response(200, schemas.RoleAssignmentSchema, includes=INCLUDES)
+@assignments.response(200, schemas.RoleAssignmentSchema, includes=ASSIGNMENT_INCLUDES)
 def get_assignment(role_assignment_id: str) -> SimpleNamespace:
     """Get an assignment of a role."""
     return role_assignments.get_assignment(role_assignment_id)

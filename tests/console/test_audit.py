@@ -29,7 +29,9 @@ WITHOUT_AUDIT_ROW = {"choose_tenant", "release_hold", "sign_out", "use_link"}
 class Action:
     """A form that is sent. ``after`` are the actions that make it possible."""
 
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] | Callable[[dict[str, Any]], Mapping[str, Any]] = field(
+        default_factory=dict
+    )
     after: tuple[str, ...] = ()
     query: str = ""
     is_platforms: bool = False  # nobody of the tenant may do it
@@ -71,6 +73,10 @@ def known_person(world: dict[str, Any]) -> None:
     database.execute("UPDATE domains SET name = 'acme.example'")
 
 
+def unused_permission(world: dict[str, Any]) -> None:
+    database.execute("UPDATE roles SET permissions = '{}' WHERE key = 'clerk'")
+
+
 def order(world: dict[str, Any]) -> dict[str, Any]:
     return {"move": f"{world['field_id']} "}
 
@@ -95,6 +101,7 @@ ACTIONS: dict[str, Action] = {
     "activate_user": Action(after=("deactivate_user",)),
     "archive_field": Action(),
     "assign_plan": Action({"plan_name": "free", "reason": "Pilot"}, is_platforms=True),
+    "assign_role": Action(lambda world: {"role": "viewer", "membership_id": str(world["user_id"])}),
     "cancel_subscription": Action({"at_period_end": "on", **SLUG}),
     "change_member_role": Action({"role": "billing"}),
     "change_member_roles": Action({"role": "billing"}, with_ids="membership_id"),
@@ -113,11 +120,13 @@ ACTIONS: dict[str, Action] = {
         {"email": "new@example.com", "role": "viewer", "expires_in_days": "7"}
     ),
     "create_member": Action({"user_id": "new@example.com", "role": "viewer"}, prepare=newcomer),
+    "create_permission": Action({"key": "invoices:pay"}, is_platforms=True),
     "create_plan": Action({"name": "scale"}, is_platforms=True),
     "create_plan_flag": Action(LIMIT, query="?type=limit", is_platforms=True),
     "create_price": Action(
         {"provider": "stripe", "price_id": "price_2", "plan_name": "free"}, is_platforms=True
     ),
+    "create_role": Action({"key": "auditor", "name": "Auditor", "assignable_by": "admin"}),
     "create_setup_link": Action({"scopes": ["scim"], "expires_in_hours": "72"}),
     "create_tenant": Action({"name": "Other", "idp_org_id": "org_other"}, is_platforms=True),
     "create_user": Action({"idp_user_id": "user_new", "email": "new@example.com"}),
@@ -128,16 +137,22 @@ ACTIONS: dict[str, Action] = {
     "delete_domain": Action(SLUG),
     "delete_endpoint": Action(SLUG),
     "delete_field": Action({"form_confirmation": "department"}, after=("archive_field",)),
+    "delete_permission": Action(
+        {"form_confirmation": "theme"}, is_platforms=True, prepare=unused_permission
+    ),
     "delete_price": Action(is_platforms=True),
     "delete_plan": Action({"form_confirmation": "unused"}, is_platforms=True, prepare=unused_plan),
+    "delete_role": Action({"replace_with": "viewer"}),
     "delete_tenant": Action(SLUG, after=("suspend_tenant",), is_platforms=True),
     "edit_connection": Action({**CONNECTION, "status": "disabled"}),
     "edit_domain": Action({"join": "auto", "join_role": "member"}),
     "edit_endpoint": Action({"url": URL, "types": "user.*", "is_active": "on"}),
     "edit_field": Action({"label": "Renamed"}),
+    "edit_permission": Action({"description": "Renamed."}, is_platforms=True),
     "edit_plan": Action({"name": "free", "display_name": "Renamed"}, is_platforms=True),
     "edit_plan_flag": Action({"default_value": "dark"}, is_platforms=True),
     "edit_price": Action({"plan_name": "free", "sort_order": "7"}, is_platforms=True),
+    "edit_role": Action({"name": "Renamed", "assignable_by": "admin"}),
     "edit_tenant": Action({"name": "Renamed", "slug": "acme"}),
     "edit_tenant_notes": Action({"text": "Pays late."}, is_platforms=True),
     "edit_tenant_metadata": Action({"segment": "large"}),
@@ -150,8 +165,10 @@ ACTIONS: dict[str, Action] = {
     "grant_credits": Action(
         {"amount": "5", "source": "purchase"}, is_platforms=True, prepare=paid_in_credits
     ),
+    "list_roles": Action(lambda world: {f"shown_{world['role_id']}": "theme"}),
     "order_fields": Action(),
     "recover_endpoint": Action(),
+    "remove_assignment": Action(),
     "remove_plan_flag": Action({"form_confirmation": "theme"}, is_platforms=True),
     "remove_suppression": Action(
         {"form_confirmation": "ada@example.com"},
@@ -232,4 +249,5 @@ def send(app: Any, browser: Any, world: dict[str, Any], name: str) -> int:
     address = f"{path}{query}"
     if name == "order_fields":
         return browser.post(address, data=order(world)).status_code
-    return browser.send(address, **action.values).status_code
+    values = action.values(world) if callable(action.values) else action.values
+    return browser.send(address, **values).status_code

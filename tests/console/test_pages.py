@@ -143,7 +143,8 @@ class TestGarbage:
         form_version form_key form_confirmation name slug role reason until flag_value flag_key
         default_value expires_at permissions options label field_key field_type entity_type field_id
         email idp_user_id file plan_name period policy warn_at idp_org_id group_roles_group group_roles_role
-        form_before form_expected text id to department org_id next token
+        form_before form_expected text id to department org_id next token inherits assignable_by
+        replace_with membership_id group_id api_key_id resource_type resource_id group description
     """
 
     @pytest.mark.parametrize("text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 2_000, "9" * 5000])
@@ -170,7 +171,7 @@ class TestGarbage:
 
     @pytest.mark.parametrize("text", ["%00", "%ff", "%0d%0a", "x" * 5000, "%ed%a0%80"])
     def test_in_addresses_is_never_an_error_of_the_server(self, app, world, text, browser):
-        names = "q cursor slug email is_active actor permission type address"
+        names = "q cursor slug email is_active actor permission type address group user_id role_id"
         query = "&".join(f"{name}={text}" for name in names.split())
 
         for path in [*addresses(app, world), "/console/suppressions/remove"]:

@@ -26,6 +26,7 @@ from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
     create_api_key,
+    create_assignment,
     create_domain,
     create_invitation,
     create_join_request,
@@ -33,6 +34,9 @@ from tests.factories import (
     create_log_stream,
     create_member,
     create_override,
+    create_permission,
+    create_resource,
+    create_role,
     create_setup_link,
     create_sso_connection,
     create_subscription,
@@ -75,6 +79,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
     return {
         **customer,
         **_metered(tenant),
+        **_roles(tenant, membership),
         "price_id": price.id,
         "tenant_id": tenant.id,
         "idp_org_id": tenant.idp_org_id,
@@ -177,6 +182,16 @@ def _metered(tenant: Any) -> dict[str, Any]:
         values = {"source": "purchase", "priority": 100, "reference": ATTACK}
         lot = credits.grant(tenant.id, "tokens", 1000, **values, actor=SYSTEM_CLI)
     return {"hold_id": hold.id, "lot_id": lot.id}
+
+
+def _roles(tenant: Any, membership: Any) -> dict[str, Any]:
+    """A role with permissions that have the names of flags, and its assignment for a resource."""
+    for key in ("theme", "calls", "tokens"):
+        create_permission(key, description=ATTACK, group_name="invoices")
+    role = create_role(tenant, "theme", key="clerk", name=ATTACK, inherits="viewer")
+    place = create_resource(tenant, "project", ATTACK)
+    assignment = create_assignment(tenant, role, membership_id=membership.id, resource=place)
+    return {"role_id": role.id, "assignment_id": assignment.id}
 
 
 def _fields(tenant: Any) -> list[Any]:

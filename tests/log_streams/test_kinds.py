@@ -181,6 +181,29 @@ class TestEach:
         assert answer.get_json()["detail"][0]["loc"][:2] == ["body", "config"]
         assert targets[kind].requests == []
 
+    @pytest.mark.parametrize("status", [200, 302, 400, 401, 403, 404, 500])
+    @pytest.mark.parametrize(
+        "said",
+        [
+            *(None, "", "\0" * 9_000, "a\nb", '"text"', "[1]", '{"code": [], "error": []}'),
+            *('{"code": {}, "error": "x"}', '{"error": {"message": {}}, "error_description": []}'),
+        ],
+    )
+    def test_bears_any_answer(self, app, targets, kind, status, said):
+        stream = create(targets, kind, state="paused")
+        targets[kind].faults += [(status, said)] * 2
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        found = progress(stream)
+        assert found.tested_at is not None
+        if status == 200:
+            assert found.test_error is None
+        else:
+            assert "\n" not in found.test_error
+            assert len(found.test_error) < 400
+
 
 TEMPLATE = {"slack": {"template": "$type"}}
 

@@ -291,3 +291,20 @@ class TestEnd:
         database.execute("DELETE FROM scim_groups WHERE id = :id", id=group.id)
 
         assert database.rows(RoleAssignment) == []
+
+
+class TestTargetName:
+    def test_is_included_for_each_kind_of_target(self, api, tenant):
+        user, membership, token = create_member(tenant, "owner", first_name="Ada", last_name="")
+        group = create_group(tenant, user)
+        create_api_key(tenant, name="sync")
+        ((key_id,),) = database.query("SELECT id FROM api_keys")
+        role = create_role(tenant)
+        targets = {"membership_id": membership.id, "group_id": group.id, "api_key_id": key_id}
+        for name, row_id in targets.items():
+            create_assignment(tenant, role, **{name: row_id})
+
+        rows = api.get(f"{PATH}?include=target_name", token=token).get_json()["data"]
+
+        found = {name: row["target_name"] for row in rows for name in targets if row[name]}
+        assert found == {"membership_id": "Ada", "group_id": "Crew", "api_key_id": "sync"}

@@ -8,7 +8,6 @@ from app.connections import service
 from app.connections.oauth import PATH as TOKEN_PATH
 from app.core.actors import SYSTEM_CLI
 from app.core.db.transactions import RowChanged
-from app.scim import protocol
 from tests.database import platform_transaction
 from tests.scim.directory import ERROR, Directory, create_connection
 
@@ -57,6 +56,10 @@ def test_is_answered_with_scims_body_and_retry_after(limited, tokens):
 
 
 def test_counts_a_request_once_that_is_tried_again(limited, tokens, monkeypatch):
+    from app.scim import (
+        protocol,
+    )  # here, because it takes seconds, and all processes read this file
+
     serve, attempts = protocol.serve, []
 
     def serve_again(*arguments):

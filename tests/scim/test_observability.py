@@ -8,7 +8,6 @@ from prometheus_client import REGISTRY
 
 from app.connections.oauth import PATH as TOKEN_PATH
 from app.core.observability.logs import JsonFormatter
-from app.scim import protocol
 from tests.scim.directory import ERROR, Directory, create_connection
 
 
@@ -29,7 +28,7 @@ def broken(monkeypatch):
     def fail(*_):
         raise ZeroDivisionError("ada@example.com")
 
-    monkeypatch.setattr(protocol, "serve", fail)
+    monkeypatch.setattr("app.scim.protocol.serve", fail)
 
 
 def test_requests_are_counted_by_provider_and_outcome(app, tenant, directory):

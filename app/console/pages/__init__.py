@@ -1,6 +1,7 @@
 """The pages, one module for each subject; importing them registers them."""
 
 from app.console.pages import (  # noqa: F401
+    access,
     api_keys,
     audit,
     billing,
@@ -14,7 +15,9 @@ from app.console.pages import (  # noqa: F401
     log_streams,
     members,
     operations,
+    permissions,
     plans,
+    roles,
     scim,
     search,
     setup,

@@ -62,13 +62,14 @@ def _send(form: Form, method: str, path: str, change: str, refusal: Callable[[Js
             sent: Json = {"query" if path == MEMBERS else "body": values}
             answers = [api.call(method, f"{path}/{each}{change}", **sent) for each in ids[:MOST]]
             names = [request.form.get(f"name_{each}", each) for each in ids]
-            results = list(zip(names, map(_refusal, answers), strict=False))
+            refusals = [answer.refusal for answer in answers]
+            results = list(zip(names, refusals, strict=False))
             return render("bulk_results", form.title, form=form, results=results)
     rows = []
     for each in ids[:MOST]:
         include = "user" if path == MEMBERS else None
         found = api.call("GET", f"{path}/{each}", query={"include": include})
-        known = (_name(found.data), refusal(found.data)) if found.is_ok else (each, _refusal(found))
+        known = (_name(found.data), refusal(found.data)) if found.is_ok else (each, found.refusal)
         rows.append((each, *known))
     page = render("bulk", form.title, form=form, rows=rows, left_out=len(ids[MOST:]))
     return page, 422 if form.errors else 200
@@ -76,9 +77,3 @@ def _send(form: Form, method: str, path: str, change: str, refusal: Callable[[Js
 
 def _name(row: Json) -> str:
     return f"{words.person(row['user'])}, {row['role']}" if "user" in row else str(row["name"])
-
-
-def _refusal(answer: api.Answer) -> str:
-    """Why the API refused; an empty text where it did not."""
-    messages = [entry["msg"] for entry in answer.entries] or [answer.detail or "Refused."]
-    return "" if answer.is_ok else " ".join(messages)

@@ -50,6 +50,18 @@ class RowName(Field):
         raise ValueError(f"Which of these? {names}" if names else f"No {self.of} has this name.")
 
 
+class MemberName(RowName):
+    """A membership of the page's tenant, by the person's name, address or id; None if empty."""
+
+    def read(self, form: Sent) -> Json:
+        if not form.get(self.name, "").strip():
+            return None
+        query = {"user_id": super().read(form), **(request.view_args or {})}
+        if found := api.get("/v1/memberships/tenant", **query).data:
+            return found[0]["id"]
+        raise ValueError("This person is not a member.")
+
+
 TENANT = RowName("tenant_id", "Tenant", help="Its name, slug or id.", is_required=True)
 
 

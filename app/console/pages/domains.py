@@ -147,11 +147,8 @@ list_page(f"{PLACE}/setup-links", *LINK_LIST, shown={"scopes": SCOPES})
 def create_setup_link(tenant_id: UUID) -> Shown:
     form = Form("New setup link", LINK, values={"expires_in_hours": 72}, submit="Create")
     form.intro = "The first browser that opens it can do these tasks, without an account."
-
-    def body(values: dict[str, object]) -> dict[str, object]:
-        given = {name: value for name, value in values.items() if value}
-        return {"tenant_id": str(tenant_id), **given}
-
+    own = {"tenant_id": str(tenant_id)}
+    body = lambda values: own | {name: one for name, one in values.items() if one}  # noqa: E731
     show = partial(secret_page, "The link", name="contact", key="url", what="link", back=form.back)
     return form.send("POST", LINKS, body=body, show=show)
 

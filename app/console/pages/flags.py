@@ -26,12 +26,9 @@ FLAGS = "/v1/billing/flags"
 OVERRIDES = f"{FLAGS}/overrides"
 FURTHER_KEYS = "expires_at,carry_over,reason"
 EXPIRY = moment_field("expires_at", "Ends at", "it does not end by itself")
-CARRY_OVER = Field(
-    "carry_over",
-    "It carries over to the tenant's next plan",
-    "boolean",
-    help="If that plan has the flag with the same type. Otherwise it stays with this plan.",
-)
+NEXT = "It carries over to the tenant's next plan"
+IF = "If that plan has the flag with the same type. Otherwise it stays with this plan."
+CARRY_OVER = Field("carry_over", NEXT, "boolean", IF)
 PLATFORMS = (EXPIRY, CARRY_OVER)  # what only the platform sets
 
 
@@ -158,12 +155,9 @@ def _override_form(flag: Json, title: str, intro: str = "", **more: Any) -> Form
 
 def _fields(flag: Json) -> tuple[Field, ...]:
     """The inputs of an override of a flag."""
-    reason = Field(
-        "reason",
-        "Reason",
-        help="Why this tenant has another value. Its owners and admins can read it.",
-        is_required=current_config().override_reason_required,
-    )
+    why = "Why this tenant has another value. Its owners and admins can read it."
+    is_required = current_config().override_reason_required
+    reason = Field("reason", "Reason", help=why, is_required=is_required)
     platforms = PLATFORMS if current_session().is_platform else ()
     return value_field(flag["type"]), *platforms, reason
 

@@ -40,9 +40,7 @@ class FileField(Field):
         return ""
 
 
-FILE = FileField(
-    "file", "File", "file", help="JSON Lines in UTF-8, at most 50 MB.", is_required=True
-)
+FILE = FileField("file", "File", "file", "JSON Lines in UTF-8, at most 50 MB.", is_required=True)
 
 
 @console.record_once

@@ -12,7 +12,7 @@ from werkzeug.exceptions import NotFound
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.fields import Choices, Field, choices
+from app.console.fields import Field, choices
 from app.console.forms import Form, row_form
 from app.console.lists import list_page
 from app.console.pages.common import choose, recent_history, tenant_slug
@@ -44,11 +44,7 @@ def kinds() -> Mapping[str, Sequence[Json]]:
     return found
 
 
-def _kinds() -> Choices:
-    return choices(*kinds())
-
-
-KIND = Field("kind", "Kind", "select", choices=_kinds, is_required=True)
+KIND = Field("kind", "Kind", "select", choices=lambda: choices(*kinds()), is_required=True)
 
 
 def send_new(

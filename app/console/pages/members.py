@@ -7,12 +7,13 @@ from uuid import UUID
 
 from flask import request
 
-from app.auth.permissions import TENANT, Permission, Role
+from app.auth.permissions import Role
 from app.console import api, words
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form, row_form
 from app.console.lists import DATES, NAME, Filter, list_page
+from app.console.pages.access import explained
 from app.console.pages.common import RowName, recent_history
 from app.core.json_text import Json
 
@@ -52,20 +53,8 @@ def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
     """Show a membership, its history, and with ``permission`` why the person has it or not."""
     path = f"{PATH}/{membership_id}"
     member = api.get(path, include="user").data
-    permission = request.args.get("permission", "")
-    explanation = None
-    if permission:
-        asked = {"permission": permission, "user_id": member["user_id"], "tenant_id": tenant_id}
-        explanation = api.get("/v1/access/explain", **asked).data
-    return render(
-        "member",
-        words.person(member["user"]),
-        member=member,
-        permission=permission,
-        permissions=[each for each in Permission if each in TENANT],
-        explanation=explanation,
-        history=recent_history(path),
-    )
+    values = {**explained(tenant_id, member["user_id"]), "history": recent_history(path)}
+    return render("member", words.person(member["user"]), member=member, **values)
 
 
 @form_page(f"{MEMBER}/role")

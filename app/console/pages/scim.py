@@ -61,9 +61,11 @@ GROUPS = (
 )
 LEAVES = "When a person leaves the directory"
 ENDS = [("membership", "end the membership"), ("user", "also deactivate the user")]
+OFFERED = list(PROVIDERS.items())
+DIRECTORY = Field("provider", "Directory", "select", choices=OFFERED, is_required=True)
 FIELDS = (
     Field("name", "Name", is_required=True),
-    Field("provider", "Directory", "select", choices=list(PROVIDERS.items()), is_required=True),
+    DIRECTORY,
     Field("default_role", "Role of new people", "select", choices=choices(*Role), is_required=True),
     GroupRoles("group_roles", "Roles of groups", "pairs", help=GROUPS, choices=choices(*Role)),
     Field("deactivate", LEAVES, "select", choices=ENDS, is_required=True),

@@ -103,10 +103,5 @@ def badge_of(*rows: Json) -> tuple[str, str]:
 
 
 def _open_page(token: str, problem: str = "") -> str:
-    return render_template(
-        "console/setup_open.html",
-        title="Set up",
-        token=token,
-        problem=problem,
-        link_csrf_token=csrf_token(token),
-    )
+    values = {"token": token, "problem": problem, "link_csrf_token": csrf_token(token)}
+    return render_template("console/setup_open.html", title="Set up", **values)

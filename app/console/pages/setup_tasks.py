@@ -22,9 +22,6 @@ from app.core.http.routing import own_address
 from app.core.json_text import Json
 
 DOMAINS = TASKS["domains"].path
-DIRECTORY = Field(
-    "provider", "Directory", "select", choices=list(scim.PROVIDERS.items()), is_required=True
-)
 NAMES = {**scim.PROVIDERS, "generic": "Your directory"}
 DOMAIN = Field("name", "Domain", help="Such as example.com.", is_required=True)
 
@@ -44,7 +41,7 @@ def setup_new_connection() -> Shown:
     def body(values: Json) -> Json:
         return {**values, "name": NAMES.get(values["provider"], ""), "status": "testing"}
 
-    form = _form("Connect your directory", DIRECTORY)
+    form = _form("Connect your directory", scim.DIRECTORY)
     return form.send("POST", scim.PATH, body=body, show=_connection_page)
 
 
@@ -109,10 +106,7 @@ def setup_sso() -> Shown:
 @setup_page("/webhook-endpoints/new", "GET", "POST")
 def setup_new_endpoint() -> Shown:
     form = _form("Receive events", *endpoints.CHANGEABLE, values={"types": ["*"]})
-
-    def body(values: Json) -> Json:
-        return {**values, "is_active": False}
-
+    body = lambda values: {**values, "is_active": False}  # noqa: E731
     return form.send("POST", endpoints.PATH, body=body, show=_endpoint_page)
 
 
@@ -219,11 +213,6 @@ def _connection_page(answer: api.Answer, **values: object) -> Shown:
 def _endpoint_page(answer: api.Answer) -> Shown:
     endpoint = answer.data
     tests = api.get(f"{endpoints.PATH}/{endpoint['id']}/deliveries", order="-created_at", limit=5)
-    return render(
-        "setup_endpoint",
-        endpoint["url"],
-        endpoint=endpoint,
-        state=badge_of(endpoint),
-        tests=tests.data,
-        is_underway=are_underway(tests.data),
-    ), answer.status
+    values = {"tests": tests.data, "is_underway": are_underway(tests.data)}
+    values |= {"endpoint": endpoint, "state": badge_of(endpoint)}
+    return render("setup_endpoint", endpoint["url"], **values), answer.status

@@ -157,13 +157,9 @@ def edit_tenant_metadata(tenant_id: UUID) -> Shown:
 
 @form_page(f"{OF_TENANT}/plan")
 def assign_plan(tenant_id: UUID) -> Shown:
-    form = _plan_form(
-        tenant_id,
-        "Assign a plan",
-        "It takes precedence over every subscription until it ends or is withdrawn.",
-        fields=ASSIGNMENT,
-        submit="Assign the plan",
-    )
+    intro = "It takes precedence over every subscription until it ends or is withdrawn."
+    form = _plan_form(tenant_id, "Assign a plan", intro, fields=ASSIGNMENT)
+    form.submit = "Assign the plan"
     return form.send("PUT", "/plan", done=_assigned, undo=_assign_or_withdraw)
 
 
@@ -197,14 +193,10 @@ def _assigned(answer: api.Answer) -> str:
 
 @form_page(f"{OF_TENANT}/plan/withdraw")
 def withdraw_plan(tenant_id: UUID) -> Shown:
-    form = _plan_form(
-        tenant_id,
-        "Withdraw the assigned plan",
-        "The tenant's subscription, or the default plan, decides again.",
-        confirmation=tenant_slug,
-        back=url_for("console.show_tenant", tenant_id=tenant_id),
-        undone_by=ASSIGNMENT,
-    )
+    intro = "The tenant's subscription, or the default plan, decides again."
+    title = "Withdraw the assigned plan"
+    form = _plan_form(tenant_id, title, intro, confirmation=tenant_slug, undone_by=ASSIGNMENT)
+    form.back = url_for("console.show_tenant", tenant_id=tenant_id)
     return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.", undo="plan")
 
 

@@ -46,8 +46,9 @@ def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json
     path = f"dataCollectionRules/{config['rule_id']}/streams/{config['stream']}"
     url = f"{config['endpoint'].rstrip('/')}/{path}?api-version=2023-01-01"
     answer, said = post(url, json_text.dumps(rows), {"Authorization": f"Bearer {token}"})
-    fault = (said.get("error") or {}).get("message")
-    refused = f"Azure refuses the rule or the stream: {fault}"
+    fault = said.get("error")
+    message = fault.get("message") if isinstance(fault, dict) else fault
+    refused = f"Azure refuses the rule or the stream: {message}"
     check(answer, "access token", {400: refused, 403: NO_ROLE, 404: refused})
 
 

@@ -18,6 +18,7 @@ from app.core.validation.schemas import Schema
 MEBIBYTE = 1024 * 1024
 TIMEOUT = 30.0  # seconds of one request
 MAX_ANSWER = 8_192  # bytes of an answer that are read
+MAX_REASON = 300  # characters of a sentence that quotes an answer
 
 
 NONE: Mapping[int, str] = {}
@@ -115,7 +116,7 @@ def check(answer: Answer, credentials: str, refusals: Mapping[int, str] = NONE) 
     Raises Unavailable for any other error.
     """
     if reason := refusals.get(answer.status):
-        raise Refused(reason)
+        raise Refused(" ".join(reason.replace("\0", " ").split())[:MAX_REASON])
     if answer.status in (401, 403):
         raise Refused(f"The target refuses the {credentials} (status {answer.status}).")
     if not 200 <= answer.status < 300:

@@ -43,9 +43,7 @@ def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json
     else:
         text = "\n".join(_line(config["template"], one) for one in batch.records)
     answer, _ = post(secrets["url"], json_text.dumps({"text": text}), {})
-    reason = (
-        f"Slack refuses the webhook or its channel: {answer.body[:99].decode(errors='replace')}"
-    )
+    reason = f"Slack refuses the webhook or its channel: {answer.body.decode(errors='replace')}"
     check(answer, "webhook", dict.fromkeys((400, 403, 404, 410), reason))
 
 

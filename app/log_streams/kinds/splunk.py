@@ -14,11 +14,11 @@ from app.log_streams.kinds.kind import MEBIBYTE, Batch, Kind, Limits, Secret, ch
 from app.webhooks.endpoints.schemas import MAX_URL, Url
 
 REFUSALS = {
-    1: "Splunk has disabled the token.",
-    3: "This is not the form of a token.",
-    4: "Splunk does not know the token.",
-    7: "There is no such index, or the token may not write to it.",
-    10: "The token needs indexer acknowledgement; switch it off at Splunk.",
+    "1": "Splunk has disabled the token.",
+    "3": "This is not the form of a token.",
+    "4": "Splunk does not know the token.",
+    "7": "There is no such index, or the token may not write to it.",
+    "10": "The token needs indexer acknowledgement; switch it off at Splunk.",
 }
 """The codes in Splunk's answers after which another attempt is useless."""
 
@@ -43,8 +43,8 @@ def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json
     headers = {"Authorization": f"Splunk {secrets['token']}"}
     answer, said = post(url, b"".join(map(json_text.dumps, found)), headers)
     refusals = {404: "There is no HTTP Event Collector at this address."}
-    if said.get("code") in REFUSALS:
-        refusals[answer.status] = REFUSALS[said["code"]]
+    if reason := REFUSALS.get(str(said.get("code"))):
+        refusals[answer.status] = reason
     check(answer, "token", refusals)
 
 
