@@ -1,11 +1,13 @@
 """Targets of log streams on a real HTTP server, which judge requests as the real ones do."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -165,12 +167,16 @@ class Slack(Target):
 
 
 @contextmanager
-def running(target: Target) -> Iterator[Target]:
-    """The target at its :attr:`url`, until the end of the block."""
+def running(target: Target, chain: Path | None = None) -> Iterator[Target]:
+    """The target at its :attr:`url`, until the end of the block; by TLS with the key in a file."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
         server.daemon_threads = True
         server.target = target
-        target.url = f"http://127.0.0.1:{server.server_port}"
+        target.url = f"http{'s' if chain else ''}://127.0.0.1:{server.server_port}"
+        if chain:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(chain)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from app.core.outgoing import Outgoing
 from app.log_streams import work
@@ -14,6 +16,7 @@ from app.log_streams.models import LogFormat, LogStream
 from tests.database import row
 from tests.events.test_ocsf import faults
 from tests.factories import create_log_stream, create_tenant, create_user, platform_token
+from tests.inbox.test_certificates import make_certificate
 from tests.log_streams.support import change, make_due, progress, write_due, write_due_once
 from tests.log_streams.targets import Azure, Datadog, Hec, Slack, Target, running
 
@@ -170,6 +173,17 @@ class TestEach:
             work.test(str(stream.id))
 
         assert progress(stream).test_error.startswith("The target gives no usable answer")
+
+    def test_names_a_certificate_that_nobody_trusts(self, app, kind, tmp_path):
+        key, chain = ec.generate_private_key(ec.SECP256R1()), tmp_path / "server.pem"
+        formats = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        chain.write_bytes(key.private_bytes(*formats) + make_certificate(key))
+        with running(CASES[kind].target(), chain) as target:
+            stream = create({kind: target}, kind, state="paused")
+            with app.app_context():
+                work.test(str(stream.id))
+
+        assert progress(stream).test_error == "The target's TLS certificate is not valid."
 
     def test_is_asked_at_public_addresses_only(self, app, api, owner, targets, kind, monkeypatch):
         monkeypatch.setitem(app.extensions, "guarded_outgoing", Outgoing(only_public=True))
