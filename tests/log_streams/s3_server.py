@@ -41,7 +41,7 @@ class Bucket:
             "endpoint": self.url,
             "region": REGION,
             "bucket": BUCKET,
-            "prefix": "audit/",
+            "prefix": "dt=1/audit/",
             "access_key_id": KEY_ID,
             "secret_access_key": SECRET,
         }

@@ -37,7 +37,7 @@ class TestObjects:
         [(name, body)] = bucket.objects.items()
         lines = gzip.decompress(body)
         first = json.loads(lines.splitlines()[0])["position"]
-        assert name.startswith(f"audit/{utcnow():%Y/%m/%d}/")
+        assert name.startswith(f"dt=1/audit/{utcnow():%Y/%m/%d}/")
         assert name.endswith(f"-{first}.ndjson.gz")
         assert names(lines) == ["Ada", "Grace"]
         assert progress(stream).last_object in name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import requests
 from requests_aws4auth import AWS4Auth
@@ -50,7 +51,7 @@ class S3ConfigSchema(Schema):
 
 def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json]) -> None:
     """Put the object. A retry puts the same one again, so each event is there once."""
-    path = f"{config['bucket']}/{config['prefix']}{batch.name}.ndjson.gz"
+    path = quote(f"{config['bucket']}/{config['prefix']}{batch.name}.ndjson.gz")
     url, body = (
         f"{config['endpoint'].rstrip('/')}/{path}",
         gzip.compress(batch.ndjson(), 6, mtime=0),
