@@ -12,6 +12,7 @@ from app.cli.mcp import mcp
 from app.cli.plans import plans
 from app.cli.platform_admins import platform_admins
 from app.cli.privacy import users
+from app.cli.roles import roles
 from app.cli.scim import scim
 from app.cli.search import search
 from app.cli.subscriptions import subscriptions
@@ -34,6 +35,7 @@ WITH_COMMANDS_BY_HAND = (
     mcp,
     plans,
     platform_admins,
+    roles,
     scim,
     search,
     subscriptions,

@@ -123,6 +123,12 @@ class PermissionSetSchema(Documented):
     requires_limit = Str(nullable=True, load_default=None, pattern=FLAG_KEY)
 
 
+class PermissionFileSchema(PermissionSetSchema):
+    """A permission of the product in a file."""
+
+    key = Str(required=True, pattern=PERMISSION_KEY)
+
+
 class PermissionQuerySchema(Schema):
     """Filters of the list of permissions."""
 

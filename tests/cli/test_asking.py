@@ -14,11 +14,16 @@ from tests.custom_fields.fields import create_field
 from tests.database import row
 from tests.factories import (
     create_api_key,
+    create_assignment,
     create_domain,
     create_hold,
     create_invitation,
+    create_member,
     create_override,
+    create_permission,
     create_preset,
+    create_resource,
+    create_role,
     create_setup_link,
     create_tenant,
     create_user,
@@ -36,8 +41,12 @@ NAMES = {
     "emails lift": "suppression list: ada@acme.example?",
     "flags delete-override": "beta of acme?",
     "invitations revoke": "Revoke an invitation that nobody has accepted: ",
+    "permissions delete": "Delete a permission of the product: ",
     "plans delete": "growth?",
     "platform-admins remove": "of root-1",
+    "resources delete": "Delete a resource: ",
+    "role-assignments delete": "Delete an assignment of a role: ",
+    "roles delete": "Delete a role: ",
     "scim delete": "Delete a SCIM connection: Directory of acme?",
     "setup-links revoke": "Revoke a setup link: ",
     "tenants delete": "Delete closed with all its data after 30 day(s)",
@@ -48,8 +57,8 @@ NAMES = {
     "users erase": "ada@acme.example, known in 1 tenant(s)",
     "webhook-endpoints delete": "https://hooks.example.com/",
 }
-UNNAMED = {"emails lift", "billing customers delete", "billing prices delete"}
-"""These ask before they look."""
+UNNAMED = {"emails lift", "billing customers delete", "billing prices delete", "resources delete"}
+"""These ask before they look, or need more than one name."""
 
 
 @pytest.fixture
@@ -79,8 +88,14 @@ def rows(app):
         "emails lift": "ada@acme.example",
         "flags delete-override": create_override(tenant, preset, "beta", True).id,
         "invitations revoke": create_invitation(tenant.id).id,
+        "permissions delete": create_permission("invoices:approve").key,
         "plans delete": "growth",
         "platform-admins remove": "root-1",
+        "resources delete": ("x", create_resource(tenant, "x", "1").id, "--tenant", "acme"),
+        "role-assignments delete": create_assignment(
+            tenant, "viewer", membership_id=create_member(tenant)[1].id
+        ).id,
+        "roles delete": create_role(tenant).id,
         "scim delete": create_connection(tenant)[0].id,
         "setup-links revoke": create_setup_link(tenant.id).id,
         "tenants delete": "closed",

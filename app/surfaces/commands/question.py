@@ -27,7 +27,8 @@ def read_row(
     """
     if shown is None:
         return {}
-    place = {name: values[name] for name in shown.names_in("path")}
+    chosen = {"tenant_id"} & {*shown.names_in("query")} & values.keys()
+    place = {name: values[name] for name in (*shown.names_in("path"), *chosen)}
     include = {"include": "tenant"} if "tenant" in shown.includes else {}
     answer = send(shown.request({**place, **include}))
     row: Mapping[str, Any] = succeeded(answer, missing=missing_row(shown, named, answer)).body[

@@ -1,0 +1,99 @@
+"""Permissions of the product and templates of roles kept as code: reads a file and applies it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from app.auth.permissions import ROLE_PERMISSIONS, Role
+from app.core.actors import Actor
+from app.core.db.queries import find_row
+from app.core.errors import Invalid
+from app.core.json_text import Json
+from app.roles import product_permissions, service
+from app.roles.authority import read
+from app.roles.models import AccessRole, ProductPermission
+from app.roles.schemas import AccessRoleCreateSchema, PermissionFileSchema
+
+SCHEMAS = {"permissions": PermissionFileSchema, "roles": AccessRoleCreateSchema}
+PERMISSION_FIELDS = ("description", "group_name", "requires_flag", "requires_limit")
+ROLE_FIELDS = ("name", "permissions", "inherits", "assignable_by")
+Document = Mapping[str, list[dict[str, Any]]]
+
+
+class UnreadableRoles(Exception):
+    """The file has another form; the message is a sentence."""
+
+
+class Difference(NamedTuple):
+    """What applying a file changes of one row. ``before`` is None for a new row."""
+
+    item: str
+    field: str
+    before: Json
+    after: Json
+
+
+def read_roles(text: bytes) -> Document:
+    """The lists ``permissions`` and ``roles`` of a YAML file; raises UnreadableRoles."""
+    try:
+        # By way of JSON: a date or another type of YAML alone is refused.
+        document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
+    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
+        raise UnreadableRoles(f"This is not YAML with JSON's types: {fault}") from None
+    if not isinstance(document, dict) or not {*document} <= {*SCHEMAS}:
+        raise UnreadableRoles(f"The file can have the lists {' and '.join(SCHEMAS)}.")
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, schema in SCHEMAS.items():
+        found[name] = []
+        given = document.get(name) or []
+        for number, values in enumerate(given if isinstance(given, list) else [given], start=1):
+            try:
+                found[name].append(schema().load(values))
+            except Invalid as fault:
+                place = ".".join(map(str, fault.errors[0]["loc"]))
+                told = f"{name}, entry {number}: {place}: {fault.errors[0]['msg']}"
+                raise UnreadableRoles(told) from None
+    return found
+
+
+def apply(document: Document, *, actor: Actor) -> list[Difference]:
+    """Create the permissions and templates that are missing, and update the others.
+
+    Those that the file lacks are left as they are. Of the five roles of memberships only the
+    product's permissions are set. Returns what differs; raises what the services raise.
+    """
+    found: list[Difference] = []
+    for given in document["permissions"]:
+        values = dict(given)
+        key = values.pop("key")
+        known = find_row(ProductPermission, key=key)
+        row = product_permissions.put(key, values, actor=actor)
+        found += _differences(f"permission {key}", known, row, PERMISSION_FIELDS)
+    for values in document["roles"]:
+        old = read(None).by_key.get(values["key"])
+        found += _differences(
+            f"role {values['key']}", old, _apply(old, values, actor=actor), ROLE_FIELDS
+        )
+    return found
+
+
+def _apply(known: AccessRole | None, values: dict[str, Any], *, actor: Actor) -> AccessRole:
+    if known is None:
+        return service.create(None, values, actor=actor)
+    if known.key in service.FIXED:
+        own = ROLE_PERMISSIONS[Role(known.key)]
+        return service.update(
+            known.id, {"permissions": [*own, *values["permissions"]]}, actor=actor
+        )
+    return service.update(known.id, {name: values[name] for name in ROLE_FIELDS}, actor=actor)
+
+
+def _differences(item: str, old: Any, new: Any, fields: tuple[str, ...]) -> Iterator[Difference]:
+    for name in fields:
+        before, after = old and getattr(old, name), getattr(new, name)
+        if before != after:
+            yield Difference(item, name, before, after)
