@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 from app.access.steps import (
@@ -95,7 +95,7 @@ class Member:
         if not self.is_superadmin:
             return steps
         return [
-            replace(step, outcome=Outcome.SKIPPED, change="") if step.step in MEMBER_STEPS else step
+            step._replace(outcome=Outcome.SKIPPED, change="") if step.step in MEMBER_STEPS else step
             for step in steps
         ]
 

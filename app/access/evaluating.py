@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from app.access.facts import TenantFacts, find_facts
@@ -27,8 +27,7 @@ class Semantic(StrEnum):
     PERMIT_ON_FIRST_PERMIT = "permit_on_first_permit"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """An answer: the first step that ``refused``, or None. ``usage`` is that of a limit to consume."""
 
     refused: Step | None

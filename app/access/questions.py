@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from app.core.db.queries import id_or_none
 from app.core.json_text import Json
 from app.users.emails import email_key
 
+NOTHING: Mapping[str, Json] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Thing:
+
+class Thing(NamedTuple):
     """A subject, an action or a resource. An action has no type; its ``id`` is its name."""
 
     id: str = ""
     type: str = ""
-    properties: Mapping[str, Json] = field(default_factory=dict)
+    properties: Mapping[str, Json] = NOTHING
 
     @property
     def place(self) -> tuple[str, str]:
         return self.type, self.id
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """One question. ``consume`` of the context is what a yes counts: a feature and an amount."""
 
     subject: Thing
     action: Thing
     resource: Thing
-    context: Mapping[str, Json] = field(default_factory=dict)
+    context: Mapping[str, Json] = NOTHING
 
     @property
     def permission(self) -> str:

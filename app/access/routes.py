@@ -35,6 +35,8 @@ def explain(query: dict[str, Json]) -> Explanation:
     audience and times are not part of it. OFREP does not refuse a suspended tenant, every other
     endpoint does. A tenant's credential can ask about its own tenant only, and it does not learn
     who is a platform superadmin.
+
+    A permission of the product, and any on a resource, is explained as AuthZEN's endpoints decide it.
     """
     return service.explain(**query)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from app.access.authzen_schemas import MAX_ID
 from app.access.steps import Outcome, StepName
-from app.auth.permissions import Permission
 from app.core.errors import Entry, value_error
 from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.schemas import AnswerSchema, Schema
@@ -20,6 +20,8 @@ class Documented(Schema):
 
     examples = {
         "permission": "billing:read",
+        "resource_type": "project",
+        "resource_id": "apollo",
         "subject": "user_01JZ4M",
         "org_id": "org_01JZ4K",
         "allowed": False,
@@ -37,8 +39,15 @@ class Documented(Schema):
 class AccessQuerySchema(Documented):
     """Whose access to what."""
 
-    permission = Choice(
-        Permission, required=True, description="The permission that is asked about."
+    permission = Str(
+        required=True,
+        max_length=MAX_CLAIM,
+        description="The permission that is asked about: the service's, or one of the product.",
+    )
+    resource_type = Str(max_length=MAX_CLAIM, description="The type of a registered resource.")
+    resource_id = Str(
+        max_length=MAX_ID,
+        description="The resource on which the permission is asked about, instead of a request.",
     )
     subject = Str(
         min_length=1, max_length=MAX_CLAIM, description=f"The subject of a user token. {ONE_OF}"
@@ -58,6 +67,8 @@ class AccessQuerySchema(Documented):
         if len(given) != 1:
             reason = "give exactly one of subject, user_id and key_id"
             yield value_error(["query", given[1] if given else "subject"], reason)
+        if ("resource_type" in values) != ("resource_id" in values):
+            yield value_error(["query", "resource_id"], "give resource_type and resource_id")
         if "org_id" in values and "tenant_id" in values:
             yield value_error(["query", "tenant_id"], "give either org_id or tenant_id")
 
@@ -78,7 +89,7 @@ class StepSchema(Documented, AnswerSchema):
 class ExplanationSchema(Documented, AnswerSchema):
     """The answer that a request would get, and the steps that lead to it."""
 
-    permission = Choice(Permission, description="The permission that the request needs.")
+    permission = Str(description="The permission that is asked about.")
     allowed = Bool(description="Whether the request would be allowed.")
     status = Int(description="200, or the status of the refusal: 401 or 403.")
     reason = Str(description="The refusal's code, as the log names it; empty where allowed.")

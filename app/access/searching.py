@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from app.access.evaluating import refusal_of
@@ -43,7 +42,7 @@ def search(
     )
     wanted: Thing = getattr(question, kind)
     candidates = [
-        replace(wanted, type=row.asked_type or wanted.type, id=row.asked_id)
+        wanted._replace(type=row.asked_type or wanted.type, id=row.asked_id)
         for row in rows[:limit]
         if row.asked_id is not None
     ]
@@ -51,7 +50,7 @@ def search(
     questions = [Question(**parts | {kind: one}, context=question.context) for one in candidates]
     facts = find_facts(questions, known.tenant_id)
     found = [
-        replace(wanted, id=row.shown_id)
+        wanted._replace(id=row.shown_id)
         for row, each, one in zip(rows, facts, questions, strict=False)
         if refusal_of(each, one) is None
     ]

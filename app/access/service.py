@@ -30,10 +30,13 @@ from sqlalchemy import (
 from sqlalchemy.orm import aliased
 
 from app.access.credentials import Key, Member
-from app.access.steps import Assigned, Step, StepName
+from app.access.facts import find_facts
+from app.access.judging import decide
+from app.access.questions import Question, Thing
+from app.access.steps import Assigned, Outcome, Step, StepName
 from app.auth.guard import Requires, TenantSuspended
 from app.auth.models import ApiKey, PlatformAdmin
-from app.auth.permissions import PLATFORM_ONLY, Permission
+from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
 from app.auth.principals import NoMembership
 from app.auth.tokens import Claims
 from app.core.db.models import Row
@@ -130,7 +133,7 @@ class Explanation:
     ``status`` is 200 or that of the refusal. ``reason`` is the refusal's code, as the log names it.
     """
 
-    permission: Permission
+    permission: str
     status: int
     reason: str
     decided_by: StepName
@@ -143,8 +146,10 @@ class Explanation:
 
 
 def explain(
-    permission: Permission,
+    permission: str,
     *,
+    resource_type: str | None = None,
+    resource_id: str | None = None,
     subject: str | None = None,
     user_id: UUID | None = None,
     key_id: UUID | None = None,
@@ -152,6 +157,9 @@ def explain(
     tenant_id: UUID | None = None,
 ) -> Explanation:
     """The answer to a request with the API key ``key_id``, or with a token of a person.
+
+    Of a permission of the product, and where a resource is named, it is the answer to that question,
+    as AuthZEN's endpoints decide it.
 
     The person is the ``subject``, or that of the user ``user_id``. The token's organization is that
     of ``org_id`` or ``tenant_id``, else the user's. Raises NotFound for an unknown user, key or
@@ -163,6 +171,13 @@ def explain(
     """
     if tenant_id is not None:
         visible_id(tenant_id)
+    if permission not in ALL or resource_type is not None:
+        subject_id, type_ = (subject, "identity") if subject else (user_id or key_id, "user")
+        who = Thing(str(subject_id), "api_key" if key_id else type_)
+        place = {"tenant_id": str(tenant_id)} if tenant_id else {"tenant_id": org_id}
+        what = Thing(resource_id or "", resource_type or "")
+        return _explain_decision(Question(who, Thing(permission), what, place))
+    permission = Permission(permission)
     credential: Key | Member
     if key_id is not None:
         credential = _find_key(key_id, org_id, tenant_id)
@@ -177,6 +192,20 @@ def explain(
         decided_by=_deciding_step(credential, permission, refusal),
         tenant_id=credential.tenant.id if credential.tenant else None,
         steps=credential.steps(permission),
+    )
+
+
+def _explain_decision(question: Question) -> Explanation:
+    (facts,) = find_facts([question], None)
+    steps = decide(facts, question)
+    refused = next((step for step in steps if step.outcome is Outcome.FAILED), None)
+    return Explanation(
+        permission=question.action.id,
+        status=403 if refused else 200,
+        reason=refused.code if refused else "",
+        decided_by=refused.step if refused else StepName.PERMISSION,
+        tenant_id=facts.tenant_id if facts else None,
+        steps=steps,
     )
 
 

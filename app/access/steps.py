@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -34,8 +33,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What a step finds, and what would change it; ``row_id`` is the id of the row it found.
 
     ``code`` names the reason of a refusal for programs, where the step decides it.

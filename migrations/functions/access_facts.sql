@@ -1,7 +1,7 @@
 -- Find all that decides questions about one tenant, except its flags.
 --
 -- asked: the `tenant` by name (id in `tenant_id` too, if it is one), or NULL for the scope's tenant,
--- else that of the first subject's user; `subjects` (each with those of `id`, `name`, `email_key` and
+-- else that of the first subject; `subjects` (each with those of `id`, `name`, `email_key` and
 -- `key_id` that may be meant), `actions`, and `resources` (`type`, `id`). No list has a thing twice.
 -- `pairs` are the places of a subject and a resource that are asked about together. `flag_keys` are the
 -- flags that the actions require. Lists in `facts` are in the order of `asked`; `grants` has only those
@@ -37,6 +37,9 @@ BEGIN
         SELECT t.id, t.slug, t.is_active INTO tenant FROM tenants t
             WHERE t.id = coalesce(own_id, (
                 SELECT u.tenant_id FROM users u WHERE u.id = (asked #>> '{subjects,0,id}')::uuid
+            ), (
+                SELECT k.tenant_id FROM api_keys k
+                WHERE k.id = (asked #>> '{subjects,0,key_id}')::uuid
             ));
     END IF;
     IF tenant.id IS NULL OR tenant.id <> own_id THEN

@@ -333,7 +333,7 @@ class TestQuestions:
         ("query", "loc"),
         [
             ({}, "permission"),
-            ({"permission": "users:eat", "subject": "s"}, "permission"),
+            ({"permission": "users:read", "subject": "s", "resource_type": "x"}, "resource_id"),
             ({"permission": "users:read"}, "subject"),
             ({"permission": "users:read", "subject": "s", "key_id": "01936f2e" * 4}, "key_id"),
             ({"permission": "users:read", "subject": ""}, "subject"),
