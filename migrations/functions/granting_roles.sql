@@ -5,24 +5,17 @@
 -- Called by: access_facts, find_permitted_members, find_permitted_resources
 CREATE OR REPLACE FUNCTION granting_roles(wanted_tenant_id uuid, wanted_permissions text[])
 RETURNS TABLE (permission text, role_id uuid, role_key text) LANGUAGE sql STABLE AS $$
-    WITH RECURSIVE known AS MATERIALIZED (
-        SELECT r.id, r.key, r.inherits, r.permissions, false AS is_owner
-        FROM roles r WHERE r.tenant_id = wanted_tenant_id
-        UNION ALL
-        SELECT r.id, r.key, r.inherits, r.permissions, r.key = 'owner'
-        FROM roles r WHERE r.tenant_id IS NULL
-    ), granting AS (
-        SELECT p.key AS permission, k.id AS role_id, k.key AS role_key
-        FROM known k CROSS JOIN unnest(k.permissions) p (key)
-        WHERE p.key = ANY (wanted_permissions)
+    WITH RECURSIVE granting AS (
+        SELECT p.key AS permission, r.id AS role_id, r.key AS role_key
+        FROM roles r CROSS JOIN unnest(wanted_permissions) p (key)
+        WHERE (r.tenant_id = wanted_tenant_id OR r.tenant_id IS NULL) AND (
+            p.key = ANY (r.permissions)
+            OR r.tenant_id IS NULL AND r.key = 'owner'
+                AND EXISTS (SELECT FROM product_permissions known WHERE known.key = p.key)
+        )
         UNION
-        SELECT p.key, k.id, k.key
-        FROM known k CROSS JOIN product_permissions p
-        WHERE k.is_owner AND p.key = ANY (wanted_permissions)
-    ), inherited AS (
-        SELECT g.permission, g.role_id, g.role_key FROM granting g
-        UNION
-        SELECT i.permission, k.id, k.key FROM inherited i JOIN known k ON k.inherits = i.role_key
+        SELECT g.permission, r.id, r.key FROM granting g JOIN roles r ON r.inherits = g.role_key
+            AND (r.tenant_id = wanted_tenant_id OR r.tenant_id IS NULL)
     )
-    SELECT i.permission, i.role_id, i.role_key FROM inherited i
+    SELECT g.permission, g.role_id, g.role_key FROM granting g
 $$
