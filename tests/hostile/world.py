@@ -137,10 +137,18 @@ def create_world(app: Flask, document: Document) -> World:
     )
     credentials["platform key"] = factories.create_api_key(None, sorted(Permission))
     credentials["superadmin"] = factories.platform_token(tenant=tenant)
+    membership, role = (
+        factories.create_membership(tenant, owner, Role.OWNER),
+        factories.create_role(tenant),
+    )
     rows = {
         "tenant_id": tenant,
         "user_id": factories.create_user(tenant),
-        "membership_id": factories.create_membership(tenant, owner, Role.OWNER),
+        "membership_id": membership,
+        "role_id": role,
+        "role_assignment_id": factories.create_assignment(
+            tenant, role, membership_id=membership.id
+        ),
         "endpoint_id": factories.create_webhook_endpoint(tenant.id),
         "stream_id": factories.create_log_stream(tenant.id),
         "connection_id": create_connection(tenant)[0],
@@ -164,6 +172,9 @@ def create_world(app: Flask, document: Document) -> World:
     factories.save(PlanPrice, plan_name=tenant.plan_name, **price)
     ids = {name: str(row.id) for name, row in rows.items()}
     ids |= {"key": FLAG, "address": ADDRESS, "feature": LIMIT}
+    ids["permission_key"] = factories.create_permission(f"invoices:{next(_numbers)}").key
+    place = factories.create_resource(tenant, "project", f"project-{next(_numbers)}")
+    ids |= {"resource_type": place.type, "resource_id": place.id}
     ids |= {"provider": "stripe", "customer_id": f"cus-{next(_numbers)}"}
     (delivery,) = database.rows(WebhookDelivery, tenant_id=tenant.id)
     ids["delivery"] = str(delivery.id)
