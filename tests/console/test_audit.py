@@ -84,6 +84,7 @@ def order(world: dict[str, Any]) -> dict[str, Any]:
 FIELD = {"entity_type": "user", "field_key": "floor", "field_type": "text", "label": "Floor"}
 LIMIT = {"flag_key": "calls2", "default_value": "5", "period": "day", "policy": "soft"}
 LINE = b'{"type": "tenant", "idp_org_id": "org_new", "name": "New"}'
+STREAM = {"url": "https://hooks.example.com/events", "types": "user.*", "format": "native"}
 URL = "https://hooks.example.com/all"
 CONNECTION = {
     "name": "Okta",
@@ -103,6 +104,7 @@ ACTIONS: dict[str, Action] = {
     "assign_plan": Action({"plan_name": "free", "reason": "Pilot"}, is_platforms=True),
     "assign_role": Action(lambda world: {"role": "viewer", "membership_id": str(world["user_id"])}),
     "cancel_subscription": Action({"at_period_end": "on", **SLUG}),
+    "change_log_stream": Action(),
     "change_member_role": Action({"role": "billing"}),
     "change_member_roles": Action({"role": "billing"}, with_ids="membership_id"),
     "compare_billing": Action(is_platforms=True),
@@ -119,6 +121,7 @@ ACTIONS: dict[str, Action] = {
     "create_invitation": Action(
         {"email": "new@example.com", "role": "viewer", "expires_in_days": "7"}
     ),
+    "create_log_stream": Action(STREAM),
     "create_member": Action({"user_id": "new@example.com", "role": "viewer"}, prepare=newcomer),
     "create_permission": Action({"key": "invoices:pay"}, is_platforms=True),
     "create_plan": Action({"name": "scale"}, is_platforms=True),
@@ -137,6 +140,7 @@ ACTIONS: dict[str, Action] = {
     "delete_domain": Action(SLUG),
     "delete_endpoint": Action(SLUG),
     "delete_field": Action({"form_confirmation": "department"}, after=("archive_field",)),
+    "delete_log_stream": Action(SLUG),
     "delete_permission": Action(
         {"form_confirmation": "theme"}, is_platforms=True, prepare=unused_permission
     ),
@@ -186,6 +190,7 @@ ACTIONS: dict[str, Action] = {
     "revoke_credits": Action({"reason": "Refunded"}, is_platforms=True, prepare=paid_in_credits),
     "revoke_invitation": Action(),
     "revoke_setup_link": Action(),
+    "rewind_log_stream": Action({"from": "beginning"}),
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),
