@@ -41,7 +41,7 @@ from tests.hostile.world import World, create_world
 from tests.inbox.sending import SECRETS
 from tests.scim.directory import Directory, create_connection, replace
 
-USERS_PER_TENANT = 10
+USERS_PER_TENANT = 5
 CALLERS = ("superadmin", "owner", "tenant key", "platform key")
 PROVIDERS = {"workos": IDENTITY, "resend": EMAIL}
 ENVIRONMENT = {
