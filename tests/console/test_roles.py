@@ -8,7 +8,14 @@ import pytest
 from app.auth.permissions import Permission
 from app.roles.models import ProductPermission, RoleAssignment
 from tests import database
-from tests.factories import create_api_key, create_member, create_tenant
+from tests.factories import (
+    create_api_key,
+    create_assignment,
+    create_member,
+    create_resource,
+    create_tenant,
+)
+from tests.factories import create_role as create_role_row
 
 NAMES = ("invoices:approve", "invoices:read")
 
@@ -243,6 +250,21 @@ class TestAccess:
         assert "<strong>Refused</strong>" in refused
         assert "<strong>Allowed</strong>" in allowed
         assert allowed.count('<span class="step">') >= 5
+
+    def test_to_a_resource_follows_from_a_role_above_it(self, owner, tenant, permissions):
+        person, membership, _ = create_member(tenant, "viewer")
+        role = create_role_row(tenant, NAMES[0], key="clerk")
+        above = create_resource(tenant, "folder", "space")
+        create_resource(tenant, "project", "apollo", parent=above)
+        create_assignment(tenant, role, membership_id=membership.id, resource=above)
+        page = f"/console/tenants/{tenant.id}/users/{person.id}/access?permission={NAMES[0]}"
+
+        refused = owner.get(page).text
+        allowed = owner.get(f"{page}&resource_type=project&resource_id=apollo").text
+
+        assert "<strong>Refused</strong>" in refused
+        assert "<strong>Allowed</strong>" in allowed
+        assert f"The role clerk has the permission {NAMES[0]} on folder space." in allowed
 
     def test_of_a_permission_that_does_not_exist_is_no_error(self, owner, tenant):
         person = create_member(tenant, "viewer")[0]
