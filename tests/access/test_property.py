@@ -1,4 +1,4 @@
-"""Evaluation, the searches and the snapshot decide as the model does.
+"""Evaluation, explanation, the searches and the snapshot decide as the model does.
 
 ``ACCESS_WORLDS=2000`` compares so many random tenants. ``ACCESS_CASES=FILE`` writes the cases that
 the tests of the clients run: snapshots, questions, and the service's answers.
@@ -15,7 +15,7 @@ import pytest
 from app.auth.permissions import Permission
 from tests.access.model import Flag
 from tests.access.stored import store, store_permissions
-from tests.access.worlds import questions, random_world
+from tests.access.worlds import plain, questions, random_world
 from tests.factories import create_api_key
 from tests.flags.test_flagd import TIMES, VALUES, random_rule
 
@@ -23,6 +23,7 @@ WORLDS = int(os.environ.get("ACCESS_WORLDS", 40))
 CASES = os.environ.get("ACCESS_CASES")
 WRITTEN = 6  # worlds of each test
 QUESTIONS = 40  # of each world
+EXPLAINED = 3
 SEARCHES = 2  # of each kind in each world
 
 
@@ -100,7 +101,7 @@ def write_cases(cases):
                 file.write(json.dumps({"snapshot": snapshot, "cases": listed}) + "\n")
 
 
-def test_all_decide_as_the_model(importable, search, read_snapshot, refusals):
+def test_all_decide_as_the_model(importable, api, key, search, read_snapshot, refusals):
     from controlplane.access import Snapshot
 
     random, wrong, answers, cases = Random(40), [], Counter(), []
@@ -117,6 +118,12 @@ def test_all_decide_as_the_model(importable, search, read_snapshot, refusals):
             found = world.decide(question), code == "", snapshot.refusal(**question) == code
             if found not in ((True, True, True), (False, False, True)):
                 wrong.append((number, question, code, found))
+        for question in map(plain, asked[:EXPLAINED]):
+            if (found := explained(api, key, tenant, question)) not in (
+                None,
+                world.decide(question),
+            ):
+                wrong.append((number, question, "explain", found))
         for question in random.sample(asked, SEARCHES):
             person = {"type": "user"}
             kind = {"type": question["resource"]["type"]}
@@ -137,6 +144,22 @@ def test_all_decide_as_the_model(importable, search, read_snapshot, refusals):
 
 def without_action(question):
     return {name: one for name, one in question.items() if name != "action"}
+
+
+def explained(api, key, tenant, question):
+    """Whether the explanation allows it; None if it knows no such subject."""
+    kind = {"api_key": "key_id", "user": "user_id"}.get(question["subject"]["type"])
+    if kind is None or len(question["subject"]["id"]) != 36:
+        return None
+    query = {
+        "permission": question["action"]["name"],
+        kind: question["subject"]["id"],
+        "tenant_id": str(tenant.id),
+        "resource_type": question["resource"]["type"],
+        "resource_id": question["resource"]["id"],
+    }
+    answer = api.get("/v1/access/explain", token=key, query_string=query)
+    return answer.json["data"]["allowed"] if answer.status_code == 200 else answer.json
 
 
 def test_snapshots_evaluate_rules_as_the_service(importable, read_snapshot, refusals):

@@ -150,6 +150,27 @@ class TestEtag:
         assert answer.status_code == 200, answer.json
         assert read(headers={"If-None-Match": etag}).status_code == 200
 
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("put", "/v1/permissions/doc:read", {"description": "Read.", "group": "Documents"}),
+            ("put", "/v1/resources/doc/new?tenant_id={tenant}", {"attributes": {}}),
+            ("patch", "/v1/roles/{role}", {"permissions": ["doc:write"]}),
+            ("delete", "/v1/role-assignments/{assignment}", None),
+        ],
+    )
+    def test_changes_with_roles_and_what_they_are_about(
+        self, api, read, tenant, method, path, body
+    ):
+        etag, names = read().headers["ETag"], {"tenant": tenant.id}
+        names["assignment"] = database.query("SELECT id FROM role_assignments")[0].id
+        names["role"] = database.query("SELECT id FROM roles WHERE key = 'reader'")[0].id
+
+        answer = getattr(api, method)(path.format(**names), token=platform_token(), json=body)
+
+        assert answer.status_code < 300, answer.json
+        assert read(headers={"If-None-Match": etag}).status_code == 200
+
     def test_stays_where_other_tenants_change(self, api, read):
         etag = read().headers["ETag"]
 
