@@ -308,3 +308,34 @@ class TestTargetName:
 
         found = {name: row["target_name"] for row in rows for name in targets if row[name]}
         assert found == {"membership_id": "Ada", "group_id": "Crew", "api_key_id": "sync"}
+
+
+class TestLastOwner:
+    def test_of_a_tenant_stays_also_if_it_is_assigned(self, api, tenant, membership):
+        row = create_assignment(tenant, "owner", membership_id=membership.id)
+
+        refused = api.delete(f"{PATH}/{row.id}", token=platform_token())
+        other = create_assignment(tenant, "owner", membership_id=create_member(tenant)[1].id)
+        done = api.delete(f"{PATH}/{row.id}", token=platform_token())
+        again = api.delete(f"{PATH}/{other.id}", token=platform_token())
+
+        codes = [answer.status_code for answer in (refused, done, again)]
+        assert codes == [409, 204, 409]
+        assert refused.get_json()["code"] == "last_owner"
+
+    def test_does_not_matter_for_an_owner_by_membership_or_for_one_resource(self, api, tenant):
+        member = create_member(tenant, role="owner")[1]
+        place = create_resource(tenant, "folder", "1")
+        for more in ({}, {"resource": place}):
+            row = create_assignment(tenant, "owner", membership_id=member.id, **more)
+            assert api.delete(f"{PATH}/{row.id}", token=platform_token()).status_code == 204
+
+
+class TestHostilePaths:
+    @pytest.mark.parametrize("part", ["%00", "%FF", "a" * 5000, "%0A", "..%2F..", "'"])
+    def test_are_answered(self, api, admin, part):
+        for path in (f"resources/{part}/1", f"resources/x/{part}", f"permissions/{part}"):
+            for method in ("GET", "PUT", "DELETE"):
+                body = {"json": {}} if method == "PUT" else {}
+                answer = api.request(method, f"/v1/{path}", token=admin, **body)
+                assert answer.status_code in (200, 204, 400, 403, 404, 414, 422), (path, method)
