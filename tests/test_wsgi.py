@@ -47,12 +47,7 @@ class TestCommands:
 class TestWrongConfiguration:
     @pytest.mark.parametrize(
         "command",
-        [
-            "gunicorn wsgi:app --bind=127.0.0.1:0",
-            f"{FLASK} --help",
-            f"{FLASK} doctor",
-            f"{FLASK} jobs worker",
-        ],
+        ["gunicorn wsgi:app --bind=127.0.0.1:0", f"{FLASK} --help", f"{FLASK} doctor"],
     )
     def test_is_one_message(self, environment, command):
         wrong = {
