@@ -6,7 +6,7 @@ question. It has no more of the metadata and attributes than these rules compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -45,7 +45,10 @@ FINGERPRINTS = Statement(
     """,  # noqa: S608 - no input
     prepare=False,
 )
-FIND_BASICS = Statement("access.find_basics", "SELECT * FROM snapshot_basics(:tenant_id)")
+FIND_BASICS = Statement(
+    "access.find_basics",
+    "SELECT * FROM snapshot_basics(:tenant_id, CAST(:service AS text[]))",
+)
 LIST_ROWS = Statement(
     "access.list_snapshot_rows",
     "SELECT * FROM snapshot_rows(:tenant_id, CAST(:user_names AS text[]),"
@@ -85,7 +88,7 @@ def snapshot(tenant_id: UUID) -> dict[str, Json]:
 
     Raises NotFound and SnapshotTooLarge.
     """
-    basics = FIND_BASICS.first(tenant_id=tenant_id)
+    basics = FIND_BASICS.first(tenant_id=tenant_id, service=sorted(TENANT))
     if basics is None:
         raise NotFound.of("tenant")
     required = {one["requires_flag"] for one in basics.permissions.values()}
@@ -107,14 +110,13 @@ def snapshot(tenant_id: UUID) -> dict[str, Json]:
         raise SnapshotTooLarge
     names = [name for name in compared if name.startswith("tenant.")]
     facts = {} if found.facts is None else {name: found.facts[name] for name in names}
-    permissions = {str(key): {"requires_flag": None, "requires_limit": None} for key in TENANT}
     return {
         "tenant": {**basics.tenant, "facts": {"tenant.id": str(tenant_id), **facts}},
         "stream": f"{current_config().stream_url.rstrip('/')}{STREAM}?tenant_id={tenant_id}",
-        "permissions": {**permissions, **basics.permissions},
-        "roles": _effective({key: each for key, *each in basics.roles}, basics.permissions),
-        "flags": flags,
+        "permissions": basics.permissions,
+        "roles": basics.roles,
         "limits": basics.limits,
+        "flags": flags,
         **{name: rows_of or [] for name, rows_of in rows._asdict().items()},
     }
 
@@ -136,16 +138,3 @@ def _flag(flag: EffectiveFlag) -> dict[str, Any]:
 
 def _after(prefix: str, attributes: Iterable[str]) -> list[str]:
     return [name.removeprefix(prefix) for name in attributes if name.startswith(prefix)]
-
-
-def _effective(roles: Mapping[str, Any], product: Iterable[str]) -> dict[str, list[str]]:
-    """The permissions of each role with inherited ones; the owner has all of the product."""
-    found = {}
-    for key in roles:
-        permissions, following = set[str](), key
-        while following in roles:
-            inherits, own = roles[following]
-            permissions.update(own, product if following == "owner" else ())
-            following = inherits
-        found[key] = sorted(permissions)
-    return found

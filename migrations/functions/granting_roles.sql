@@ -2,7 +2,7 @@
 --
 -- The roles are those of the tenant, and the templates. The owner has every permission of a product.
 --
--- Called by: access_facts, find_permitted_members, find_permitted_resources
+-- Called by: access_facts, find_permitted_members, find_permitted_resources, snapshot_basics
 CREATE OR REPLACE FUNCTION granting_roles(wanted_tenant_id uuid, wanted_permissions text[])
 RETURNS TABLE (permission text, role_id uuid, role_key text) LANGUAGE sql STABLE AS $$
     WITH RECURSIVE granting AS (

@@ -16,5 +16,5 @@ def upgrade():
 
 def downgrade():
     op.execute("DROP FUNCTION access_version(uuid, text[])")
-    op.execute("DROP FUNCTION snapshot_basics(uuid)")
+    op.execute("DROP FUNCTION snapshot_basics(uuid, text[])")
     op.execute("DROP FUNCTION snapshot_rows(uuid, text[], text[], bigint)")
