@@ -32,9 +32,10 @@ READ = 3
 CHANGE = 6
 RECEIPT = 3
 
-# One for each check, each number, each table of the flagd document, and for what is known of each
-# billing provider.
+# One for each check, each number, each table of the flagd document, each part of the snapshot, and
+# for what is known of each billing provider.
 SEVERAL_STATEMENTS = {
+    "GET /v1/access/snapshot",
     "GET /v1/billing/flags/flagd.json",
     "GET /v1/billing/providers",
     "GET /v1/credits",
