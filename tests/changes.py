@@ -69,6 +69,11 @@ CONNECTION = {
 }
 # These read by POST.
 QUESTIONS = {
+    "POST /access/v1/evaluation",
+    "POST /access/v1/evaluations",
+    "POST /access/v1/search/action",
+    "POST /access/v1/search/resource",
+    "POST /access/v1/search/subject",
     "POST /v1/billing/plans/{preset_id}/preview",
     "POST /v1/billing/plans/{preset_id}/flags/{key}/preview",
     "POST /v1/custom-fields/validate",
