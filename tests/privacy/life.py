@@ -173,6 +173,8 @@ def _by_their_own_hand(api: Any, tenant: Any) -> None:
     assert api.put(f"/v1/tenants/{tenant.id}/plan", token=token, json=plan).status_code == 200
     key = {"name": "made", "permissions": ["users:read"]}
     assert api.post("/v1/api-keys", token=token, json=key).status_code == 201
+    stream = {"kind": "https", "config": {"url": "https://logs.example.com/"}, "types": ["user.*"]}
+    assert api.post("/v1/log-streams", token=token, json=stream).status_code == 201
     endpoint = {"url": "https://hooks.example.com/", "types": ["user.*"]}
     assert api.post("/v1/webhook-endpoints", token=token, json=endpoint).status_code == 201
 

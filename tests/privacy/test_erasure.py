@@ -86,7 +86,7 @@ IMPERSONAL = {
     "usage_holds": "credits feature kind reference state",
     "users": "idp_org_id",
     "webhook_deliveries": "body error status type",
-    "log_stream_progress": "secrets",
+    "log_stream_progress": ("batch_name last_error last_object last_position secrets test_error"),
     "log_streams": "config description error format kind state types",
     "webhook_endpoint_states": "headers old_secret secret",
     "webhook_endpoints": "description disabled_reason header_names public_key signing types url",
