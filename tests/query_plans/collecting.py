@@ -201,6 +201,24 @@ SELECT tenant_id, id, created_at, updated_at, 1, connection_id, user_name, user_
 FROM scim_users;
 INSERT INTO scim_members (tenant_id, group_id, member_id, user_id, display)
 SELECT tenant_id, id, id, id, '' FROM scim_users;
+INSERT INTO product_permissions (id, created_at, updated_at, version, key, description, group_name,
+    created_by_user_id, updated_by_user_id)
+SELECT id, created_at, created_at, 1, 'product:' || id, '', '', 'x', 'x' FROM tenants;
+INSERT INTO roles (id, tenant_id, created_at, updated_at, version, key, name, permissions,
+    assignable_by, created_by_user_id, updated_by_user_id)
+SELECT id, tenant_id, created_at, updated_at, 1, 'role-' || id, '', '{}', 'admin', 'x', 'x'
+FROM users;
+INSERT INTO access_resources (tenant_id, type, id, created_at, updated_at, version, attributes,
+    created_by_user_id, updated_by_user_id)
+SELECT tenant_id, 'folder', id, created_at, updated_at, 1, '{}', 'x', 'x' FROM users;
+INSERT INTO role_assignments (tenant_id, id, membership_id, role_id, resource_type, resource_id,
+    created_at, updated_at, version, source, expires_at, created_by_user_id, updated_by_user_id)
+SELECT tenant_id, id, id, user_id, 'folder', user_id, created_at, updated_at, 1, 'api',
+    now() + random() * interval '1 year', 'x', 'x'
+FROM memberships;
+INSERT INTO audit_positions (tenant_id, position, number, id, row_id, version, updated_at,
+    target_type)
+SELECT tenant_id, row_number() OVER (ORDER BY id), 0, id, id, 1, created_at, 'user' FROM audit_events;
 """
 
 
