@@ -22,7 +22,7 @@ from app.core.errors import NotFound
 from app.memberships.models import Membership
 from app.memberships.owners import RoleAboveOwn, locked_owners
 from app.roles.models import AccessRole, RoleAssignment
-from app.roles.role_graph import RoleGraph
+from app.roles.role_graph import ALL_OF_PRODUCT, RoleGraph
 from app.scim.models import ScimMember
 from app.tenants.models import Tenant
 
@@ -98,7 +98,6 @@ class Holder(NamedTuple):
 
     rank: int
     permissions: frozenset[str]
-    is_owner: bool
 
 
 def lock(tenant_id: UUID | None) -> Locked:
@@ -137,11 +136,12 @@ def check_may_give(
     holder = _holder(roles, tenant_id, actor, held)
     if Role(role.assignable_by).rank > holder.rank:
         raise RoleAboveOwn(f"Only the role {role.assignable_by} or a higher one can assign this.")
-    wanted = roles.permissions_of(role.key)
-    missing = sorted(wanted & ASSIGNABLE if holder.is_owner else wanted)
-    missing = [permission for permission in missing if permission not in holder.permissions]
+    missing = roles.permissions_of(role.key) - holder.permissions
+    if ALL_OF_PRODUCT in holder.permissions:
+        missing &= ASSIGNABLE
     if missing:
-        raise RoleAboveOwn(f"You do not have these permissions: {', '.join(missing[:10])}.")
+        named = ", ".join(sorted(missing)[:10])
+        raise RoleAboveOwn(f"You do not have these permissions: {named}.")
 
 
 def _holder(
@@ -149,7 +149,7 @@ def _holder(
 ) -> Holder:
     rank, keys, permissions = Role(str(actor.role)).rank, [str(actor.role)], frozenset[str]()
     if actor.has_platform_key:
-        return Holder(rank, frozenset(map(str, held)), is_owner=True)
+        return Holder(rank, frozenset({*map(str, held), ALL_OF_PRODUCT}))
     if actor.id.startswith("key:"):
         key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")))
         keys, permissions = key.keys, frozenset(key.permissions)
@@ -157,6 +157,6 @@ def _holder(
         member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id)
         keys = [] if member is None else [member.role, *member.keys]
         rank = Role.VIEWER.rank if member is None else Role(member.role).rank
-    if is_owner := Role.OWNER in keys:
+    if Role.OWNER in keys:
         rank = Role.OWNER.rank
-    return Holder(rank, permissions.union(*map(roles.permissions_of, keys)), is_owner)
+    return Holder(rank, permissions.union(*map(roles.permissions_of, keys)))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from app.auth.permissions import Role
 from app.core.errors import Conflict
 from app.roles.models import AccessRole
 
+ALL_OF_PRODUCT = "every permission of the product"
 MAX_CHAIN = 5  # roles: one, what it inherits, what that inherits, …
 
 
@@ -28,9 +30,14 @@ class RoleGraph:
         self.by_id = {role.id: role for role in self.by_key.values()}
 
     def permissions_of(self, key: str) -> frozenset[str]:
-        """The permissions of a role and of those that it inherits; nothing for an unknown key."""
+        """The permissions of a role and of those that it inherits; nothing for an unknown key.
+
+        The owner's role, and each that inherits it, has :data:`ALL_OF_PRODUCT` too.
+        """
         chain = chain_of(self, key) if key in self.by_key else []
-        return frozenset(permission for role in chain for permission in role.permissions)
+        found = frozenset(permission for role in chain for permission in role.permissions)
+        is_owners = any(role.key == Role.OWNER for role in chain)
+        return found | {ALL_OF_PRODUCT} if is_owners else found
 
 
 def with_role(roles: RoleGraph, role: AccessRole) -> RoleGraph:

@@ -222,6 +222,19 @@ class TestNobodyGains:
 
         assert api.post(PATH, token=admin, json=body).get_json()["code"] == "role_above_own"
 
+    def test_by_inheritance_of_the_owners_role(self, api, tenant, admin, owner):
+        body = {"key": "boss", "name": "x", "permissions": [], "inherits": "owner"}
+
+        by_admin = api.post(PATH, token=admin, json=body)
+        by_owner = api.post(PATH, token=owner, json=body)
+        _, membership, token = create_member(tenant, role="admin")
+        target = {"membership_id": str(membership.id), "role": "boss"}
+        assigned = api.post("/v1/role-assignments", token=token, json=target)
+
+        assert by_admin.get_json()["code"] == "role_above_own"
+        assert by_owner.status_code == 201
+        assert assigned.get_json()["code"] == "role_above_own"
+
     def test_what_an_assignment_gives_can_be_given(self, api, tenant):
         create_permission("invoices:approve")
         role = create_role(tenant, "invoices:approve", key="accountant")
