@@ -23,7 +23,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
-from app.roles.models import RoleAssignment
+from app.roles import role_assignments
 from app.tenants.models import Tenant
 
 PREFIX_LENGTH = 10  # characters
@@ -129,7 +129,8 @@ def revoke(key_id: UUID | str, *, actor: Actor) -> ApiKey:
     if key.revoked_at is not None:
         return key
     key, change = queries.update_row(ApiKey, key, {"revoked_at": utcnow()}, actor_id=actor.id)
-    queries.delete_where(RoleAssignment, api_key_id=key.id)
+    if key.tenant_id is not None:
+        role_assignments.end("api_key_id", key.id, tenant_id=key.tenant_id, actor=actor)
     record("api_key.revoked", key, change, actor=actor, hidden=SECRET)
     return key
 

@@ -24,6 +24,7 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, NotFound, PermissionDenied
 from app.memberships import owners
+from app.roles import role_assignments
 from app.scim.models import ScimGroup, ScimUser
 from app.tenants.models import Tenant
 
@@ -173,6 +174,8 @@ def delete(connection_id: UUID | str, *, actor: Actor) -> None:
     Raises NotFound and OwnerOnly.
     """
     connection, _ = _lock(connection_id, actor)
+    tenant_id = connection.tenant_id
+    role_assignments.end("connection_id", connection.id, tenant_id=tenant_id, actor=actor)
     queries.delete_row(ScimConnection, connection)
     before = {name: value for name, value in connection._asdict().items() if name not in HIDDEN}
     record("scim_connection.deleted", connection, Change(before, {}), actor=actor)

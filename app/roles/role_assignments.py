@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -87,6 +87,22 @@ TAKE_EXPIRED = Statement(
     RETURNING a.*, (SELECT key FROM roles r WHERE r.id = a.role_id) AS role
     """,
 )
+_groups = select(ScimGroup.id).where(
+    ScimGroup.tenant_id == bindparam("tenant_id"), ScimGroup.connection_id == bindparam("id")
+)
+TAKE = {
+    name: Statement(
+        f"role_assignments.take_by_{name}",
+        delete(RoleAssignment)
+        .where(RoleAssignment.tenant_id == bindparam("tenant_id"), condition)
+        .returning(*_one, ROLE_KEY),
+    )
+    for name, condition in {
+        **{name: getattr(RoleAssignment, name) == bindparam("id") for name in TARGETS},
+        "connection_id": RoleAssignment.group_id.in_(_groups),
+    }.items()
+}
+"""Delete the assignments of a target, or of the groups of a SCIM connection."""
 
 
 class RoleAssigned(Conflict):
@@ -213,10 +229,20 @@ def replace_role(old: AccessRole, new: AccessRole, *, actor: Actor) -> None:
 def remove_expired(*, limit: int, actor: Actor) -> bool:
     """Delete assignments that have no effect any more; returns whether there may be others."""
     rows = TAKE_EXPIRED.all(limit=limit)
+    _record_all("role_assignment.expired", rows, actor)
+    return len(rows) == limit
+
+
+def end(target: str, target_id: UUID, *, tenant_id: UUID, actor: Actor) -> None:
+    """Delete all assignments of what is about to end: one of :data:`TAKE`, such as ``group_id``."""
+    rows = TAKE[target].all(tenant_id=tenant_id, id=target_id)
+    _record_all("role_assignment.deleted", rows, actor)
+
+
+def _record_all(action: str, rows: Iterable[Any], actor: Actor) -> None:
     with writes() as w:
         for row in rows:
-            record("role_assignment.expired", row, row.role, actor=actor, into=w)
-    return len(rows) == limit
+            record(action, row, row.role, actor=actor, into=w)
 
 
 def count_of_role(role_id: UUID, *, limit: int) -> int:

@@ -22,6 +22,7 @@ from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
 from app.core.validation.scalars import bounded_name
 from app.memberships import service as memberships
+from app.roles import role_assignments
 from app.scim import bounds, groups
 from app.scim.errors import invalid_value
 from app.scim.filters import GROUP_COLUMNS
@@ -113,6 +114,7 @@ class GroupStore:
         row = _lock(self._find_version(resource_id, expected_version))
         members = self._members_of(row)
         self._lock(members)
+        role_assignments.end("group_id", row.id, tenant_id=row.tenant_id, actor=self._actor)
         queries.delete_row(ScimGroup, row)
         self._record("scim_group.deleted", row, _shown(row, members), {})
         if self._role_of(row) is not None:

@@ -21,6 +21,7 @@ from tests.factories import (
     platform_token,
     save,
 )
+from tests.scim.directory import Directory, create_connection
 
 PATH = "/v1/role-assignments"
 
@@ -283,14 +284,36 @@ class TestEnd:
         api.delete(f"/v1/api-keys/{key.id}", token=admin)
 
         assert database.rows(RoleAssignment) == []
+        assert deleted(api, admin) == ["viewer"]
 
-    def test_with_the_group(self, tenant):
+    def test_with_the_group(self, app, api, tenant, admin):
+        directory = Directory(app, create_connection(tenant)[1])
+        group = directory.post("/Groups", {"displayName": "Crew"}).get_json()
+        create_assignment(tenant, "viewer", group_id=group["id"])
+
+        directory.delete(f"/Groups/{group['id']}")
+
+        assert database.rows(RoleAssignment) == []
+        assert deleted(api, admin) == ["viewer"]
+
+    def test_with_the_connection_of_the_group(self, api, tenant, owner):
         group = create_group(tenant)
         create_assignment(tenant, "viewer", group_id=group.id)
 
-        database.execute("DELETE FROM scim_groups WHERE id = :id", id=group.id)
+        api.delete(f"/v1/scim-connections/{group.connection_id}", token=owner)
 
         assert database.rows(RoleAssignment) == []
+        assert deleted(api, owner) == ["viewer"]
+
+
+def deleted(api, token):
+    """The roles of the assignments whose deletion is audited and an event."""
+    api.sequence()
+    path = "/v1/audit-events?action=role_assignment.deleted"
+    audited = [one["before"]["role"] for one in api.get(path, token=token).get_json()["data"]]
+    events = api.get("/v1/events?types=role_assignment.deleted", token=token).get_json()["data"]
+    assert audited == [one["data"]["role"] for one in events]
+    return audited
 
 
 class TestTargetName:
