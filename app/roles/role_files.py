@@ -78,6 +78,8 @@ def apply(document: Document, *, actor: Actor) -> list[Difference]:
         found += _differences(
             f"role {values['key']}", old, _apply(old, values, actor=actor), ROLE_FIELDS
         )
+    if document["roles"]:
+        service.check_ranks(read(None))
     return found
 
 
@@ -85,10 +87,8 @@ def _apply(known: AccessRole | None, values: dict[str, Any], *, actor: Actor) ->
     if known is None:
         return service.create(None, values, actor=actor)
     if known.key in service.FIXED:
-        own = ROLE_PERMISSIONS[Role(known.key)]
-        return service.update(
-            known.id, {"permissions": [*own, *values["permissions"]]}, actor=actor
-        )
+        every = [*ROLE_PERMISSIONS[Role(known.key)], *values["permissions"]]
+        return service.update(known.id, {"permissions": every}, actor=actor, with_ranks=False)
     return service.update(known.id, {name: values[name] for name in ROLE_FIELDS}, actor=actor)
 
 

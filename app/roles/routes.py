@@ -22,7 +22,14 @@ from app.roles.models import AccessRole, ProductPermission
 from app.roles.product_permissions import PermissionInUse, TooManyPermissions
 from app.roles.role_assignments import RoleAssigned
 from app.roles.role_graph import RoleCycle, RoleTooDeep
-from app.roles.service import RoleExists, RoleFixed, RoleInUse, TemplateReadOnly, TooManyRoles
+from app.roles.service import (
+    HigherRoleLacks,
+    RoleExists,
+    RoleFixed,
+    RoleInUse,
+    TemplateReadOnly,
+    TooManyRoles,
+)
 from app.roles.target_names import TARGET_NAME
 
 permissions = Blueprint(
@@ -135,12 +142,13 @@ def get_role(role_id: str) -> AccessRole:
 @requires(Permission.ROLES_WRITE)
 @roles.arguments(schemas.AccessRoleUpdateSchema)
 @roles.response(200, schemas.AccessRoleSchema)
-@roles.raises(RoleAboveOwn, RoleCycle, RoleTooDeep, RoleFixed, TemplateReadOnly)
+@roles.raises(RoleAboveOwn, RoleCycle, RoleTooDeep, RoleFixed, HigherRoleLacks, TemplateReadOnly)
 def update_role(body: dict[str, Any], role_id: str) -> AccessRole:
     """Update a role, for all who have it.
 
     You need every permission that it has before and after. Of the five roles of memberships only the
-    name and the permissions of the product can change, of `owner` nothing.
+    name and the permissions of the product can change, of `owner` nothing. Each of the five must
+    have the permissions of the product that a lower one has: give them to `admin` first.
     """
     return service.update(role_id, body, **_giver())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -70,6 +71,11 @@ class RoleFixed(Conflict):
     )
 
 
+class HigherRoleLacks(Conflict):
+    code = "higher_role_lacks"
+    detail = "What one of the five roles has of the product, each higher one must have too."
+
+
 class TooManyRoles(Conflict):
     code = "too_many_roles"
     detail = f"A tenant can have at most {MAX_ROLES} roles; delete one first."
@@ -133,11 +139,12 @@ def update(
     *,
     actor: Actor,
     held: Collection[str] = ALL,
+    with_ranks: bool = True,
 ) -> AccessRole:
     """Change a role; whoever has it has what it says at the next request.
 
     Raises what :func:`create` raises, RoleFixed and TemplateReadOnly. The actor needs the
-    permissions that the role had, too.
+    permissions that the role had, too. ``with_ranks`` False leaves :func:`check_ranks` to the caller.
     """
     before, roles = _lock(role_id, actor)
     check_precondition(before)
@@ -146,9 +153,23 @@ def update(
     if change is not None:
         if before.tenant_id is None and before.key in FIXED:
             _check_fixed(role, change)
+            if with_ranks:
+                check_ranks(with_role(roles, role))
         _check(role, roles, actor=actor, held=held)
         record("role.updated", role, change, actor=actor)
     return role
+
+
+def check_ranks(templates: RoleGraph) -> None:
+    """Raise HigherRoleLacks unless each of the five roles has what lower ones have of the product.
+
+    So who gives a role of a membership by rank gives nothing that they lack.
+    """
+    for higher, lower in pairwise([*Role][1:]):  # the owner has all
+        given = {*templates.by_key[lower].permissions} - ASSIGNABLE
+        missing = sorted(given.difference(templates.by_key[higher].permissions))
+        if missing:
+            raise HigherRoleLacks(f"The role {higher} lacks {missing[0]}, which {lower} has.")
 
 
 def delete(

@@ -16,7 +16,9 @@ permissions:
 roles:
   - key: member
     name: Member
-    permissions: [invoices:approve]
+    permissions: &approve [invoices:approve]
+  - {key: billing, name: Billing, permissions: *approve}
+  - {key: admin, name: Admin, permissions: *approve}
   - key: accountant
     name: Accountant
     inherits: member
@@ -67,4 +69,11 @@ class TestApply:
         result = apply(app, FILE.replace("billing:read", "no:such"))
 
         assert result.exit_code == 1
+        assert database.rows(ProductPermission) == []
+
+    def test_gives_no_role_what_a_higher_one_lacks(self, app):
+        result = apply(app, FILE.replace("Admin, permissions: *approve", "Admin, permissions: []"))
+
+        assert result.exit_code == 1
+        assert "The role admin lacks invoices:approve, which billing has." in result.output
         assert database.rows(ProductPermission) == []

@@ -278,15 +278,32 @@ class TestTemplates:
 
     def test_the_platform_adds_permissions_of_the_product(self, api):
         create_permission("invoices:read")
-        own = sorted(ROLE_PERMISSIONS["viewer"])
+        own = sorted(ROLE_PERMISSIONS["admin"])
 
         answer = api.patch(
-            f"{PATH}/{role_id('viewer')}",
+            f"{PATH}/{role_id('admin')}",
             token=platform_token(),
             json={"permissions": [*own, "invoices:read"], "name": "Reader"},
         )
 
         assert answer.get_json()["data"]["permissions"] == sorted([*own, "invoices:read"])
+
+    def test_a_higher_one_has_what_a_lower_one_has_of_the_product(self, api):
+        create_permission("invoices:read")
+
+        def give(key, *permissions):
+            body = {"permissions": [*sorted(ROLE_PERMISSIONS[key]), *permissions]}
+            return api.patch(f"{PATH}/{role_id(key)}", token=platform_token(), json=body)
+
+        early = give("billing", "invoices:read")
+        given = [give(key, "invoices:read").status_code for key in ("admin", "billing", "member")]
+        taken = give("admin")
+
+        assert given == [200, 200, 200]
+        for answer in (early, taken):
+            assert (answer.status_code, answer.get_json()["code"]) == (409, "higher_role_lacks")
+        detail = "The role admin lacks invoices:read, which billing has."
+        assert early.get_json()["detail"] == taken.get_json()["detail"] == detail
 
     @pytest.mark.parametrize(
         ("key", "change"),
