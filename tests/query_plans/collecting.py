@@ -138,16 +138,6 @@ INSERT INTO setup_links (tenant_id, id, created_at, updated_at, version, created
     updated_by_user_id, scopes, contact, digest, session_digest, expires_at)
 SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', '{scim}', email, id::text, idp_user_id,
     created_at + interval '7 days' FROM users;
-INSERT INTO roles (id, tenant_id, created_at, updated_at, version, created_by_user_id,
-    updated_by_user_id, key, name, permissions, assignable_by)
-SELECT id, tenant_id, created_at, updated_at, 1, 'x', 'x', 'role-' || id, '', '{}', 'admin' FROM users;
-INSERT INTO access_resources (tenant_id, type, id, created_at, updated_at, version, created_by_user_id,
-    updated_by_user_id, attributes)
-SELECT tenant_id, 'project', id::text, created_at, updated_at, 1, 'x', 'x', '{}' FROM users;
-INSERT INTO role_assignments (tenant_id, id, created_at, updated_at, version, created_by_user_id,
-    updated_by_user_id, membership_id, role_id, resource_type, resource_id, source)
-SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', id, user_id, 'project', user_id::text, 'api'
-FROM memberships;
 INSERT INTO usage_keys (tenant_id, digest, amount, created_at)
 SELECT tenant_id, id, 1, now() FROM users;
 INSERT INTO domains (tenant_id, id, created_at, updated_at, version, name, display_name, record_name,
