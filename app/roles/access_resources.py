@@ -24,18 +24,13 @@ from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.validation.scalars import is_storable
-from app.memberships.owners import locked_owners
+from app.roles.authority import lock_tenant
 from app.roles.models import AccessResource, RoleAssignment
-from app.tenants.models import Tenant
 
 MAX_DEPTH = 8  # a resource without a parent has the depth 1
 MAX_MOVED = 10_000  # resources below one that gets another parent
 MAX_SIZE = 16 * 1024  # bytes of the attributes, as JSON
 
-LOCK = Statement(
-    "access_resources.lock_tenant",
-    select(locked_owners(Tenant.id)).where(Tenant.id == bindparam("tenant_id")),
-)
 ABOVE = Statement(
     "access_resources.above",
     """
@@ -142,7 +137,7 @@ def put(
     if json_text.size(values["attributes"]) > MAX_SIZE:
         reason = f"attributes can have at most {MAX_SIZE} bytes of JSON"
         raise Invalid(value_error(["body", "attributes"], reason, None))
-    _lock(tenant_id)
+    lock_tenant(tenant_id)
     key = {"tenant_id": tenant_id, "type": type_, "id": resource_id}
     known = queries.find_row(AccessResource, **key)
     queries.check_precondition(known)
@@ -166,19 +161,13 @@ def put(
 
 def delete(tenant_id: UUID, type_: str, resource_id: str, *, actor: Actor) -> None:
     """Delete a resource. Raises NotFound, and ResourceInUse."""
-    _lock(tenant_id)
+    lock_tenant(tenant_id)
     row = _get(tenant_id, type_, resource_id)
     queries.check_precondition(row)
     if IS_IN_USE.scalar(tenant_id=tenant_id, type=type_, id=resource_id):
         raise ResourceInUse
     queries.delete_row(AccessResource, row)
     _record("resource.deleted", row, Change(vars(shown(row)), {}), actor)
-
-
-def _lock(tenant_id: UUID) -> None:
-    """Wait for other changes of the tenant's resources and assignments."""
-    if LOCK.first(tenant_id=queries.visible_id(tenant_id)) is None:
-        raise NotFound.of(Tenant)
 
 
 def _check_place(key: Mapping[str, Any], parent: Mapping[str, Any], *, is_new: bool) -> None:

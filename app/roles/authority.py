@@ -7,8 +7,8 @@ product permissions exclude all of these for a moment.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, any_, bindparam, func, or_, select
@@ -34,9 +34,6 @@ LOCK_TENANT = Statement(
     select(
         func.pg_advisory_xact_lock_shared(LOCK_KEY), locked_owners(Tenant.id).label("owners")
     ).where(Tenant.id == bindparam("tenant_id")),
-)
-READ_TEMPLATES = Statement(
-    "roles.read_templates", select(AccessRole).where(AccessRole.tenant_id.is_(None))
 )
 READ = Statement(
     "roles.read",
@@ -86,77 +83,67 @@ FIND_KEY = Statement(
 )
 
 
-class Locked(NamedTuple):
-    """What was read after the lock: the roles, and the users who are active owners."""
+def lock_tenant(tenant_id: UUID) -> Sequence[UUID]:
+    """Wait for other editors of the tenant, then read which users are its active owners.
 
-    roles: RoleGraph
-    owners: Sequence[UUID]
-
-
-class Holder(NamedTuple):
-    """What somebody holds for the whole tenant."""
-
-    rank: int
-    permissions: frozenset[str]
+    Raises NotFound for an unknown tenant.
+    """
+    found = LOCK_TENANT.first(tenant_id=visible_id(tenant_id))
+    if found is None:
+        raise NotFound.of(Tenant)
+    owners: Sequence[UUID] = found.owners
+    return owners
 
 
-def lock(tenant_id: UUID | None) -> Locked:
+def lock(tenant_id: UUID | None) -> RoleGraph:
     """Wait for other editors of the tenant's roles, or of the templates with None, then read them.
 
     Raises NotFound for an unknown tenant.
     """
     if tenant_id is None:
         LOCK_PLATFORM.execute()
-        return Locked(RoleGraph(READ_TEMPLATES.all()), ())
-    found = LOCK_TENANT.first(tenant_id=visible_id(tenant_id))
-    if found is None:
-        raise NotFound.of(Tenant)
-    return Locked(read(tenant_id), found.owners)
+    else:
+        lock_tenant(tenant_id)
+    return read(tenant_id)
 
 
 def read(tenant_id: UUID | None) -> RoleGraph:
     """The roles that a tenant can use; with None the templates."""
-    return RoleGraph(READ_TEMPLATES.all() if tenant_id is None else READ.all(tenant_id=tenant_id))
+    return RoleGraph(READ.all(tenant_id=tenant_id))
 
 
 def check_may_give(
-    role: AccessRole,
-    roles: RoleGraph,
-    tenant_id: UUID | None,
-    *,
-    actor: Actor,
-    held: Collection[str],
+    role: AccessRole, roles: RoleGraph, tenant_id: UUID | None, *, actor: Actor
 ) -> None:
     """Raise RoleAboveOwn if the role has a permission that the actor lacks, or is above their rank.
 
-    Call it after :func:`lock`. ``held`` are the permissions of a platform key.
+    Call it after :func:`lock`.
     """
     if actor.role is None:
         return
-    holder = _holder(roles, tenant_id, actor, held)
-    if Role(role.assignable_by).rank > holder.rank:
+    rank, held = _held(roles, tenant_id, actor)
+    if Role(role.assignable_by).rank > rank:
         raise RoleAboveOwn(f"Only the role {role.assignable_by} or a higher one can assign this.")
-    missing = roles.permissions_of(role.key) - holder.permissions
-    if ALL_OF_PRODUCT in holder.permissions:
+    missing = roles.permissions_of(role.key) - held
+    if ALL_OF_PRODUCT in held:
         missing &= ASSIGNABLE
     if missing:
         named = ", ".join(sorted(missing)[:10])
         raise RoleAboveOwn(f"You do not have these permissions: {named}.")
 
 
-def _holder(
-    roles: RoleGraph, tenant_id: UUID | None, actor: Actor, held: Collection[str]
-) -> Holder:
+def _held(roles: RoleGraph, tenant_id: UUID | None, actor: Actor) -> tuple[int, frozenset[str]]:
+    """The actor's rank, and their permissions for the whole tenant."""
     rank, keys, permissions = Role(str(actor.role)).rank, [str(actor.role)], frozenset[str]()
-    if actor.has_platform_key:
-        return Holder(rank, frozenset({*map(str, held), ALL_OF_PRODUCT}))
     if actor.id.startswith("key:"):
         key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")))
         keys, permissions = key.keys, frozenset(key.permissions)
+        if actor.has_platform_key:
+            permissions |= {ALL_OF_PRODUCT}
     elif (user_id := id_or_none(actor.id)) is not None:
         member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id)
         keys = [] if member is None else [member.role, *member.keys]
         rank = Role.VIEWER.rank if member is None else Role(member.role).rank
     if Role.OWNER in keys:
         rank = Role.OWNER.rank
-    return Holder(rank, permissions.union(*map(roles.permissions_of, keys)))
+    return rank, permissions.union(*map(roles.permissions_of, keys))

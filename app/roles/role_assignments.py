@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ from sqlalchemy.orm import aliased
 
 from app.audit.service import add_event
 from app.auth.models import ApiKey
-from app.auth.permissions import ALL, Role
+from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.clock import check_future, utcnow
 from app.core.db import queries
@@ -30,12 +30,12 @@ from app.roles import authority
 from app.roles.models import AccessResource, AccessRole, RoleAssignment
 from app.scim.models import ScimGroup
 
-TARGETS: dict[str, tuple[type[Model], str]] = {
-    "membership_id": (Membership, "membership"),
-    "group_id": (ScimGroup, "group"),
-    "api_key_id": (ApiKey, "api_key"),
+TARGETS: dict[str, type[Model]] = {
+    "membership_id": Membership,
+    "group_id": ScimGroup,
+    "api_key_id": ApiKey,
 }
-"""Column -> the model of the row that has the role, and its name in errors."""
+"""Column -> the model of the row that has the role."""
 ROLE_KEY = (
     select(AccessRole.key)
     .where(AccessRole.id == RoleAssignment.role_id)
@@ -139,12 +139,7 @@ def list_assignments(
 
 
 def create(
-    tenant_id: UUID,
-    values: Mapping[str, Any],
-    *,
-    source: str = "api",
-    actor: Actor,
-    held: Collection[str] = ALL,
+    tenant_id: UUID, values: Mapping[str, Any], *, source: str = "api", actor: Actor
 ) -> SimpleNamespace:
     """Give a role to a membership, to the members of a group, or to an API key.
 
@@ -153,22 +148,21 @@ def create(
     and Invalid for an end in the past.
     """
     check_future(values.get("expires_at"), ("body", "expires_at"))
-    roles = authority.lock(tenant_id).roles
+    roles = authority.lock(tenant_id)
     role = roles.by_key.get(values["role"])
     if role is None:
         raise NotFound.of(AccessRole)
     target = {name: values[name] for name in TARGETS if values.get(name) is not None}
     for name, target_id in target.items():
-        model, what = TARGETS[name]
-        found = queries.find_row(model, tenant_id=tenant_id, id=target_id)
+        found = queries.find_row(TARGETS[name], tenant_id=tenant_id, id=target_id)
         if found is None or getattr(found, "revoked_at", None) is not None:
-            raise NotFound.of(what)
+            raise NotFound.of(name.removesuffix("_id"))
     place = values.get("resource") or {"type": None, "id": None}
     if values.get("resource") and not queries.find_row(
         AccessResource, tenant_id=tenant_id, **place
     ):
         raise NotFound.of(AccessResource)
-    authority.check_may_give(role, roles, tenant_id, actor=actor, held=held)
+    authority.check_may_give(role, roles, tenant_id, actor=actor)
     row = insert_row(
         RoleAssignment,
         {
@@ -191,15 +185,15 @@ def create(
 def remove(assignment_id: UUID | str, *, actor: Actor) -> None:
     """Take a role away. Raises NotFound; OwnerOnly and LastOwner for that of an owner."""
     tenant_id = queries.get_row(RoleAssignment, assignment_id).tenant_id
-    locked = authority.lock(tenant_id)
+    active_owners = authority.lock_tenant(tenant_id)
     row = queries.lock_row(RoleAssignment, assignment_id)
-    role = locked.roles.by_id[row.role_id]
+    role = queries.get_row(AccessRole, row.role_id)
     if role.key == Role.OWNER and row.resource_type is None:
         owners.check_may_change_owner(actor=actor)
         membership = queries.find_row(Membership, tenant_id=tenant_id, id=row.membership_id)
         if membership is not None and membership.role != Role.OWNER:
             owners.check_one_remains(
-                locked.owners,
+                active_owners,
                 membership.user_id,
                 tenant_id=tenant_id,
                 actor=actor,

@@ -127,7 +127,7 @@ def create_role(query: dict[str, Any], body: dict[str, Any]) -> AccessRole:
     tenant_id, principal = query.get("tenant_id"), current_principal()
     if tenant_id is None and principal.names_organization:
         tenant_id = target_id()
-    return service.create(tenant_id, body, **_giver())
+    return service.create(tenant_id, body, actor=principal.actor)
 
 
 @roles.get("/<role_id>")
@@ -150,7 +150,7 @@ def update_role(body: dict[str, Any], role_id: str) -> AccessRole:
     name and the permissions of the product can change, of `owner` nothing. Each of the five must
     have the permissions of the product that a lower one has: give them to `admin` first.
     """
-    return service.update(role_id, body, **_giver())
+    return service.update(role_id, body, actor=current_actor())
 
 
 @roles.delete("/<role_id>")
@@ -164,7 +164,7 @@ def delete_role(query: dict[str, Any], role_id: str) -> None:
     409 `role_in_use` with the number while it is assigned or inherited. With `replace_with` the
     other role takes its place, for up to 1,000 uses.
     """
-    service.delete(role_id, **query, **_giver())
+    service.delete(role_id, **query, actor=current_actor())
 
 
 @assignments.get("")
@@ -194,7 +194,7 @@ def create_assignment(query: dict[str, Any], body: dict[str, Any]) -> SimpleName
     role yourself, and the role that its `assignable_by` names.
     """
     tenant_id = target_id(query.get("tenant_id"))
-    return role_assignments.create(tenant_id, body, **_giver())
+    return role_assignments.create(tenant_id, body, actor=current_actor())
 
 
 @assignments.get("/<role_assignment_id>")
@@ -262,12 +262,6 @@ def set_resource(
 def delete_resource(query: dict[str, Any], resource_type: str, resource_id: str) -> None:
     """Delete a resource; 409 while others are below it, or roles are assigned for it."""
     access_resources.delete(_tenant(query), resource_type, resource_id, actor=current_actor())
-
-
-def _giver() -> dict[str, Any]:
-    """Who gives permissions, as the service's functions take it."""
-    principal = current_principal()
-    return {"actor": principal.actor, "held": principal.permissions}
 
 
 def _tenant(query: dict[str, Any]) -> UUID:

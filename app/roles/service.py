@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, literal, or_, select
 from sqlalchemy.orm import aliased
 
 from app.audit.service import record, record_creation
-from app.auth.permissions import ALL, ASSIGNABLE, ROLE_PERMISSIONS, Role
+from app.auth.permissions import ASSIGNABLE, ROLE_PERMISSIONS, Role
 from app.core.actors import Actor
 from app.core.db import queries
 from app.core.db.list_conditions import Condition
@@ -107,39 +107,28 @@ def list_roles(
     return paginate(AccessRole, paging, *conditions)
 
 
-def create(
-    tenant_id: UUID | None,
-    values: Mapping[str, Any],
-    *,
-    actor: Actor,
-    held: Collection[str] = ALL,
-) -> AccessRole:
-    """Create a role; with ``tenant_id`` None a template. ``held`` are a platform key's permissions.
+def create(tenant_id: UUID | None, values: Mapping[str, Any], *, actor: Actor) -> AccessRole:
+    """Create a role; with ``tenant_id`` None a template.
 
     Raises RoleExists, TooManyRoles, RoleCycle, RoleTooDeep, RoleAboveOwn, and Invalid for unknown
     permissions or an unknown role to inherit.
     """
     _check_may_edit(tenant_id, actor)
-    roles = authority.lock(tenant_id).roles
+    roles = authority.lock(tenant_id)
     key = values["key"]
-    if key in roles.by_key or (tenant_id is None and _is_taken(key)):
+    if key in roles.by_key or (tenant_id is None and queries.find_row(AccessRole, key=key)):
         raise RoleExists
     if sum(role.tenant_id == tenant_id for role in roles.by_key.values()) >= MAX_ROLES:
         raise TooManyRoles
     by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
     role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **by})
-    _check(role, roles, actor=actor, held=held)
+    _check(role, roles, actor=actor)
     record_creation("role.created", role, actor=actor)
     return role
 
 
 def update(
-    role_id: UUID | str,
-    values: Mapping[str, Any],
-    *,
-    actor: Actor,
-    held: Collection[str] = ALL,
-    with_ranks: bool = True,
+    role_id: UUID | str, values: Mapping[str, Any], *, actor: Actor, with_ranks: bool = True
 ) -> AccessRole:
     """Change a role; whoever has it has what it says at the next request.
 
@@ -148,14 +137,14 @@ def update(
     """
     before, roles = _lock(role_id, actor)
     check_precondition(before)
-    authority.check_may_give(before, roles, before.tenant_id, actor=actor, held=held)
+    authority.check_may_give(before, roles, before.tenant_id, actor=actor)
     role, change = queries.update_row(AccessRole, before, _stored(values), actor_id=actor.id)
     if change is not None:
         if before.tenant_id is None and before.key in FIXED:
             _check_fixed(role, change)
             if with_ranks:
                 check_ranks(with_role(roles, role))
-        _check(role, roles, actor=actor, held=held)
+        _check(role, roles, actor=actor)
         record("role.updated", role, change, actor=actor)
     return role
 
@@ -172,13 +161,7 @@ def check_ranks(templates: RoleGraph) -> None:
             raise HigherRoleLacks(f"The role {higher} lacks {missing[0]}, which {lower} has.")
 
 
-def delete(
-    role_id: UUID | str,
-    *,
-    replace_with: str | None = None,
-    actor: Actor,
-    held: Collection[str] = ALL,
-) -> None:
+def delete(role_id: UUID | str, *, replace_with: str | None = None, actor: Actor) -> None:
     """Delete a role. Assignments and roles that inherit it get the role ``replace_with``, if given.
 
     Raises RoleInUse without it, or for more than :data:`MAX_REPLACED` uses; RoleFixed,
@@ -201,7 +184,7 @@ def delete(
         if other is None or other == role:
             reason = "there is no other role of this key"
             raise Invalid(value_error(["query", "replace_with"], reason, replace_with))
-        authority.check_may_give(other, roles, role.tenant_id, actor=actor, held=held)
+        authority.check_may_give(other, roles, role.tenant_id, actor=actor)
         for heir in heirs:
             heir, change = queries.update_row(
                 AccessRole, heir, {"inherits": other.key}, actor_id=actor.id
@@ -217,7 +200,7 @@ def _lock(role_id: UUID | str, actor: Actor) -> tuple[AccessRole, RoleGraph]:
     """The role and the others of its tenant, in the order of editors."""
     tenant_id = get_role(role_id).tenant_id
     _check_may_edit(tenant_id, actor)
-    roles = authority.lock(tenant_id).roles
+    roles = authority.lock(tenant_id)
     role = roles.by_id.get(queries.parse_id(role_id, AccessRole))
     if role is None:  # another editor has deleted it meanwhile
         raise NotFound.of(AccessRole)
@@ -227,10 +210,6 @@ def _lock(role_id: UUID | str, actor: Actor) -> tuple[AccessRole, RoleGraph]:
 def _check_may_edit(tenant_id: UUID | None, actor: Actor) -> None:
     if tenant_id is None and actor.role is not None:
         raise TemplateReadOnly
-
-
-def _is_taken(key: str) -> bool:
-    return queries.find_row(AccessRole, key=key) is not None
 
 
 def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,13 +222,13 @@ def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
     return stored
 
 
-def _check(role: AccessRole, roles: RoleGraph, *, actor: Actor, held: Collection[str]) -> None:
+def _check(role: AccessRole, roles: RoleGraph, *, actor: Actor) -> None:
     """Raise if the role, as it is after the change, cannot be so or is above its editor."""
     check_exist(role.permissions)
     if role.inherits is not None and role.inherits not in roles.by_key:
         reason = "there is no role of this key"
         raise Invalid(value_error(["body", "inherits"], reason, role.inherits))
-    authority.check_may_give(role, _with(role, roles), role.tenant_id, actor=actor, held=held)
+    authority.check_may_give(role, _with(role, roles), role.tenant_id, actor=actor)
 
 
 def _with(role: AccessRole, roles: RoleGraph) -> RoleGraph:
