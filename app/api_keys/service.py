@@ -23,7 +23,7 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
-from app.roles import role_assignments
+from app.roles import authority, role_assignments
 from app.tenants.models import Tenant
 
 PREFIX_LENGTH = 10  # characters
@@ -86,14 +86,15 @@ def create(
 
     ``tenant_id`` None makes a platform key. ``held`` are the creator's permissions, and
     ``held_until`` is the end of the creator, if that is a key that expires. Raises
-    NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks or only
-    the platform can grant, ExpiryBeyondOwn for a later end than the creator's, and TooManyKeys at
+    NotFound for an unknown tenant, PermissionBeyondOwn for permissions that the creator lacks, has
+    for less time than the key, or only the platform can grant, ExpiryBeyondOwn for a later end than the creator's, and TooManyKeys at
     :data:`MAX_KEYS`. Raises Invalid for an ``expires_at`` in the past, and for
     permissions that a tenant's key cannot have.
     """
     check_future(expires_at, ["body", "expires_at"])
     if tenant_id is not None:
         queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a key
+        held = authority.held_until(expires_at, tenant_id, actor=actor, held=held)
     wanted = sorted(set(permissions))
     if not actor.is_platform:
         held = set(held) - GRANTED_BY_PLATFORM

@@ -7,15 +7,17 @@ product permissions exclude all of these for a moment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, any_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, and_, any_, bindparam, func, or_, select
 
 from app.auth.models import ApiKey
 from app.auth.permissions import ASSIGNABLE, Role
 from app.core.actors import Actor
+from app.core.db.models import Moment
 from app.core.db.queries import id_or_none, visible_id
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
@@ -26,6 +28,7 @@ from app.roles.role_graph import ALL_OF_PRODUCT, RoleGraph
 from app.scim.models import ScimMember
 from app.tenants.models import Tenant
 
+P = TypeVar("P", bound=str)
 LOCK_KEY = 7_021_131  # of the advisory lock; changes of a tenant's roles share it
 
 LOCK_PLATFORM = Statement("roles.lock_all", select(func.pg_advisory_xact_lock(LOCK_KEY)))
@@ -44,10 +47,11 @@ READ = Statement(
 
 
 def _assigned(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
-    """A column: the keys of the roles that some assignments give for the whole tenant."""
+    """A column: the keys of the roles that assignments give for the whole tenant ``until`` then."""
     keys = select(AccessRole.key).join(RoleAssignment, RoleAssignment.role_id == AccessRole.id)
     now = func.clock_timestamp()  # waiting for the lock may have taken a while
-    in_force = or_(RoleAssignment.expires_at.is_(None), RoleAssignment.expires_at > now)
+    end, until = RoleAssignment.expires_at, bindparam("until", type_=Moment)
+    in_force = or_(end.is_(None), and_(end > now, end >= until))
     whole_tenant = RoleAssignment.resource_type.is_(None)
     return func.array(keys.where(whole_tenant, in_force, *conditions).scalar_subquery())
 
@@ -113,15 +117,21 @@ def read(tenant_id: UUID | None) -> RoleGraph:
 
 
 def check_may_give(
-    role: AccessRole, roles: RoleGraph, tenant_id: UUID | None, *, actor: Actor
+    role: AccessRole,
+    roles: RoleGraph,
+    tenant_id: UUID | None,
+    *,
+    actor: Actor,
+    until: datetime | None = None,
 ) -> None:
     """Raise RoleAboveOwn if the role has a permission that the actor lacks, or is above their rank.
 
-    Call it after :func:`lock`.
+    Call it after :func:`lock`. The actor must have the permissions for as long as they are given:
+    ``until`` then, or without an end.
     """
     if actor.role is None:
         return
-    rank, held = _held(roles, tenant_id, actor)
+    rank, held = _held(roles, tenant_id, actor, until)
     if Role(role.assignable_by).rank > rank:
         raise RoleAboveOwn(f"Only the role {role.assignable_by} or a higher one can assign this.")
     missing = roles.permissions_of(role.key) - held
@@ -132,16 +142,28 @@ def check_may_give(
         raise RoleAboveOwn(f"You do not have these permissions: {named}.")
 
 
-def _held(roles: RoleGraph, tenant_id: UUID | None, actor: Actor) -> tuple[int, frozenset[str]]:
-    """The actor's rank, and their permissions for the whole tenant."""
+def held_until(
+    until: datetime | None, tenant_id: UUID, *, actor: Actor, held: Collection[P]
+) -> Collection[P]:
+    """Those of the permissions ``held`` that the actor has until then, or without an end."""
+    if actor.role is None:
+        return held
+    _, lasting = _held(read(tenant_id), tenant_id, actor, until)
+    return [one for one in held if one in lasting]
+
+
+def _held(
+    roles: RoleGraph, tenant_id: UUID | None, actor: Actor, until: datetime | None
+) -> tuple[int, frozenset[str]]:
+    """The actor's rank, and their permissions for the whole tenant, ``until`` then."""
     rank, keys, permissions = Role(str(actor.role)).rank, [str(actor.role)], frozenset[str]()
     if actor.id.startswith("key:"):
-        key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")))
+        key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")), until=until)
         keys, permissions = key.keys, frozenset(key.permissions)
         if actor.has_platform_key:
             permissions |= {ALL_OF_PRODUCT}
     elif (user_id := id_or_none(actor.id)) is not None:
-        member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id)
+        member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id, until=until)
         keys = [] if member is None else [member.role, *member.keys]
         rank = Role.VIEWER.rank if member is None else Role(member.role).rank
     if Role.OWNER in keys:

@@ -162,7 +162,8 @@ def create(
         AccessResource, tenant_id=tenant_id, **place
     ):
         raise NotFound.of(AccessResource)
-    authority.check_may_give(role, roles, tenant_id, actor=actor)
+    until = values.get("expires_at")
+    authority.check_may_give(role, roles, tenant_id, actor=actor, until=until)
     row = insert_row(
         RoleAssignment,
         {
@@ -171,7 +172,7 @@ def create(
             "role_id": role.id,
             "resource_type": place["type"],
             "resource_id": place["id"],
-            "expires_at": values.get("expires_at"),
+            "expires_at": until,
             "source": source,
             "created_by_user_id": actor.id,
             "updated_by_user_id": actor.id,

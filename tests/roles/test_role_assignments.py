@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 
 from app.auth.models import ApiKey
-from app.core.clock import utcnow
+from app.core.clock import rfc3339, utcnow
 from app.roles.jobs import remove_expired
-from app.roles.models import RoleAssignment
+from app.roles.models import AccessRole, RoleAssignment
 from tests import database
 from tests.factories import (
     create_api_key,
@@ -178,6 +178,34 @@ class TestCreate:
             body = {"membership_id": str(membership.id), "role": role}
             answer = api.post(PATH, token=admin, json=body)
             assert (answer.status_code, answer.get_json()["code"]) == (403, "role_above_own")
+
+    def test_what_is_held_until_a_moment_is_given_no_longer(self, api, tenant):
+        create_role(tenant, "roles:write", "api_keys:write", key="deputy", assignable_by="viewer")
+        _, membership, token = create_member(tenant, role="viewer")
+        end = utcnow() + timedelta(hours=1)
+        deputy = database.row(AccessRole, key="deputy")
+        create_assignment(tenant, deputy, membership_id=membership.id, expires_at=end)
+        other = create_member(tenant, role="viewer")[1]
+        target = {"membership_id": str(other.id), "role": "deputy"}
+        key = {"name": "mine", "permissions": ["roles:write"]}
+        earlier, later = (
+            {"expires_at": rfc3339(end + timedelta(minutes=minutes))} for minutes in (-1, 1)
+        )
+        role = {"key": "mine", "name": "x", "permissions": ["roles:write"]}
+
+        refused = [
+            *(api.post(PATH, token=token, json=target | ends) for ends in ({}, later)),
+            *(api.post("/v1/api-keys", token=token, json=key | ends) for ends in ({}, later)),
+            api.post("/v1/roles", token=token, json={**role, "assignable_by": "viewer"}),
+        ]
+        given = [
+            api.post(PATH, token=token, json=target | earlier),
+            api.post("/v1/api-keys", token=token, json=key | earlier),
+        ]
+
+        codes = ["role_above_own"] * 2 + ["permission_beyond_own"] * 2 + ["role_above_own"]
+        assert [answer.get_json()["code"] for answer in refused] == codes
+        assert [answer.status_code for answer in given] == [201, 201]
 
     def test_a_group_gives_what_can_be_given(self, api, tenant, membership):
         create_permission("invoices:approve")

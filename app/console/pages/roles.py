@@ -169,14 +169,15 @@ def _may_edit(role: Json, tenant_id: UUID | None) -> bool:
 def _held(roles: list[Json], permissions: list[Json]) -> dict[str, dict[str, str]]:
     """By a role's id, its permissions, each with the name of the role that has it itself."""
     by_key, held = {role["key"]: role for role in roles}, {}
+    product = [one["key"] for one in permissions if one["kind"] == "product"]
     for role in roles:
         given: dict[str, str] = {}
         one = role
         while one:
             given = dict.fromkeys(one["permissions"], one["name"]) | given
+            if one["key"] == Role.OWNER:
+                given = dict.fromkeys(product, one["name"]) | given
             one = by_key.get(one["inherits"])
-        if role["key"] == Role.OWNER:
-            given |= {one["key"]: role["name"] for one in permissions if one["kind"] == "product"}
         held[role["id"]] = given
     return held
 
