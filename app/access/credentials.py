@@ -14,12 +14,14 @@ from app.access.steps import (
     assigned_permission_step,
     columns_of,
     failed,
+    membership_step,
     named_roles,
     passed,
     platform_step,
     role_permission_step,
     skipped,
     tenant_step,
+    user_step,
 )
 from app.auth.models import ApiKey
 from app.auth.permissions import PLATFORM_ONLY, Permission, Role
@@ -59,14 +61,6 @@ class Member:
     @property
     def is_platform(self) -> bool:
         return bool(self.is_superadmin)
-
-    @property
-    def missing_step(self) -> StepName:
-        """The first step without an active row; of the tenant, any row counts."""
-        if self.tenant is None:
-            return StepName.TENANT
-        is_active = self.user is not None and self.user.is_active
-        return StepName.MEMBERSHIP if is_active else StepName.USER
 
     def principal(self) -> Principal:
         """The principal of a request; raises NoMembership."""
@@ -122,25 +116,15 @@ class Member:
         if user is None:
             found = "The tenant has no user with this subject as idp_user_id."
             return failed(StepName.USER, found, "Create the user in this tenant.")
-        if not user.is_active:
-            found = f"The user {user.email} is not active."
-            return failed(StepName.USER, found, "Activate the user.", user.id)
-        found = f"The user {user.email} is active."
-        if self.sso_domain is not None:
-            found += f" People of {self.sso_domain} must use single sign-on (enforce_sso)."
-        return passed(StepName.USER, found, user.id)
+        must = f" People of {self.sso_domain} must use single sign-on (enforce_sso)."
+        return user_step(user.id, user.email, user.is_active, must if self.sso_domain else "")
 
     def _membership_step(self) -> Step:
-        row = self.membership
         if self.user is None:
             return skipped(StepName.MEMBERSHIP, "Without a user there is no membership.")
-        if row is None:
-            found = "The user has no membership."
-            return failed(StepName.MEMBERSHIP, found, "Make the user a member of the tenant.")
-        if not row.is_active:
-            found = "The membership is not active." + self._origin
-            return failed(StepName.MEMBERSHIP, found, "Activate the membership.", row.id)
-        return passed(StepName.MEMBERSHIP, "The membership is active." + self._origin, row.id)
+        if self.membership is None:
+            return membership_step(None, is_active=False)
+        return membership_step(self.membership.id, self.membership.is_active, self._origin)
 
     @property
     def _origin(self) -> str:
@@ -195,14 +179,22 @@ class Key:
         return principal_of_key(self._found if is_usable else None)
 
     def steps(self, permission: Permission) -> list[Step]:
+        if self.tenant is None:
+            tenant = skipped(StepName.TENANT, "A platform key belongs to no tenant.")
+            platform = passed(StepName.PLATFORM, "The key is a platform key.")
+        else:
+            tenant = tenant_step(self.tenant.id, self.tenant.slug, self.tenant.is_active)
+            found, change = "The key is a tenant's.", "Use an API key without a tenant."
+            platform = platform_step(permission, found, change)
+        role = "Where roles are compared, an API key without platform:superadmin counts as admin."
         return [
             self._credential_step(),
-            self._tenant_step(),
+            tenant,
             skipped(StepName.USER, "An API key has no user."),
             skipped(StepName.MEMBERSHIP, "An API key has no membership."),
-            self._role_step(),
+            skipped(StepName.ROLE, role + named_roles(self.assigned)),
             self._permission_step(permission),
-            self._platform_step(permission),
+            platform,
         ]
 
     @property
@@ -222,15 +214,6 @@ class Key:
             return passed(StepName.CREDENTIAL, f"{named} can be used.", self.row.id)
         return failed(StepName.CREDENTIAL, found, "Create another API key.", self.row.id)
 
-    def _tenant_step(self) -> Step:
-        if self.tenant is None:
-            return skipped(StepName.TENANT, "A platform key belongs to no tenant.")
-        return tenant_step(self.tenant.id, self.tenant.slug, self.tenant.is_active)
-
-    def _role_step(self) -> Step:
-        found = "Where roles are compared, an API key without platform:superadmin counts as admin."
-        return skipped(StepName.ROLE, found + named_roles(self.assigned))
-
     def _permission_step(self, permission: Permission) -> Step:
         if (step := assigned_permission_step(self.assigned, permission)) is not None:
             return step
@@ -240,9 +223,3 @@ class Key:
         if permission in PLATFORM_ONLY and not self.is_platform:
             return failed(StepName.PERMISSION, found, "No tenant's key can have it.")
         return failed(StepName.PERMISSION, found, "Create an API key that has it.")
-
-    def _platform_step(self, permission: Permission) -> Step:
-        if self.is_platform:
-            return passed(StepName.PLATFORM, "The key is a platform key.")
-        found = "The key is a tenant's."
-        return platform_step(permission, found, "Use an API key without a tenant.")

@@ -7,7 +7,16 @@ from typing import Any
 
 from app.access.facts import TenantFacts
 from app.access.questions import Question
-from app.access.steps import Step, StepName, failed, passed, skipped, tenant_step
+from app.access.steps import (
+    Step,
+    StepName,
+    failed,
+    membership_step,
+    passed,
+    skipped,
+    tenant_step,
+    user_step,
+)
 from app.auth.permissions import ASSIGNABLE, TENANT
 
 
@@ -39,27 +48,13 @@ def _key_steps(subject: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _user_steps(question: Question, subject: Mapping[str, Any]) -> Iterator[Step]:
-    user_id, membership_id = subject["user_id"], subject["membership_id"]
-    if user_id is None:
+    if (user_id := subject["user_id"]) is None:
         found = f"The tenant has no {question.subject.type} with this id."
         change = "A subject is a user, an identity, an email or an api_key of the tenant."
         yield failed(StepName.USER, found, change, code="subject_not_found")
         return
-    found = f"The user {subject['email']} is"
-    if subject["is_active"]:
-        yield passed(StepName.USER, f"{found} active.", user_id)
-    else:
-        change = "Activate the user."
-        yield failed(StepName.USER, f"{found} not active.", change, user_id, code="user_inactive")
-    step = StepName.MEMBERSHIP
-    if membership_id is None:
-        change = "Make the user a member of the tenant."
-        yield failed(step, "The user has no membership.", change, code="membership_not_found")
-    elif subject["is_member"]:
-        yield passed(step, "The membership is active.", membership_id)
-    else:
-        found, change = "The membership is not active.", "Activate the membership."
-        yield failed(step, found, change, membership_id, code="membership_inactive")
+    yield user_step(user_id, subject["email"], subject["is_active"])
+    yield membership_step(subject["membership_id"], subject["is_member"])
 
 
 def _permission_step(facts: TenantFacts, question: Question, subject: Mapping[str, Any]) -> Step:

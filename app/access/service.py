@@ -34,10 +34,9 @@ from app.access.facts import find_facts
 from app.access.judging import decide
 from app.access.questions import Question, Thing
 from app.access.steps import Assigned, Outcome, Step, StepName
-from app.auth.guard import Requires, TenantSuspended
+from app.auth.guard import Requires
 from app.auth.models import ApiKey, PlatformAdmin
-from app.auth.permissions import ALL, PLATFORM_ONLY, Permission
-from app.auth.principals import NoMembership
+from app.auth.permissions import ALL, Permission
 from app.auth.tokens import Claims
 from app.core.db.models import Row
 from app.core.db.queries import visible_id
@@ -55,7 +54,10 @@ _org_id = cast(bindparam("org_id"), Text)
 _tenant_id = cast(bindparam("tenant_id"), Uuid)
 R = TypeVar("R", bound=Row)
 Named = aliased(Tenant)  # by the request; a platform key is of no tenant
-
+DECIDING = (
+    StepName.CREDENTIAL, StepName.USER, StepName.MEMBERSHIP, StepName.TENANT, StepName.PLATFORM,
+)  # fmt: skip
+"""The steps by which a request is refused, in this order; else it is refused by the permission."""
 
 _subject = cast(bindparam("subject"), Text)
 _person = union_all(  # one of the two is empty
@@ -183,30 +185,26 @@ def explain(
         credential = _find_key(key_id, org_id, tenant_id)
     else:
         credential = _find_person(subject, user_id, org_id, tenant_id)
-    refusal = _refusal(credential, permission)
-    reason = refusal.reason if isinstance(refusal, Unauthenticated) else refusal and refusal.code
-    return Explanation(
-        permission=permission,
-        status=refusal.status if refusal else 200,
-        reason=reason or "",
-        decided_by=_deciding_step(credential, permission, refusal),
-        tenant_id=credential.tenant.id if credential.tenant else None,
-        steps=credential.steps(permission),
-    )
+    status, reason, steps = 200, "", credential.steps(permission)
+    by_superadmin = isinstance(credential, Member) and credential.is_platform
+    decided_by = StepName.PLATFORM if by_superadmin else StepName.PERMISSION
+    try:
+        Requires(permission).check(credential.principal())
+    except (Unauthenticated, Forbidden) as refusal:
+        status = refusal.status
+        reason = refusal.reason if isinstance(refusal, Unauthenticated) else refusal.code or ""
+        failed = {step.step for step in steps if step.outcome is Outcome.FAILED}
+        decided_by = next((one for one in DECIDING if one in failed), StepName.PERMISSION)
+    tenant_id = credential.tenant.id if credential.tenant else None
+    return Explanation(permission, status, reason, decided_by, tenant_id, steps)
 
 
 def _explain_decision(question: Question) -> Explanation:
     (facts,) = find_facts([question], None)
     steps = decide(facts, question)
     refused = next((step for step in steps if step.outcome is Outcome.FAILED), None)
-    return Explanation(
-        permission=question.action.id,
-        status=403 if refused else 200,
-        reason=refused.code if refused else "",
-        decided_by=refused.step if refused else StepName.PERMISSION,
-        tenant_id=facts.tenant_id if facts else None,
-        steps=steps,
-    )
+    told = (403, refused.code, refused.step) if refused else (200, "", StepName.PERMISSION)
+    return Explanation(question.action.id, *told, facts.tenant_id if facts else None, steps)
 
 
 def _find_person(
@@ -266,32 +264,3 @@ def _is_named(tenant: Tenant | None, org_id: str | None, tenant_id: UUID | None)
     if tenant is None:
         return org_id is None and tenant_id is None
     return org_id in (None, tenant.idp_org_id) and tenant_id in (None, tenant.id)
-
-
-def _refusal(
-    credential: Key | Member, permission: Permission
-) -> Unauthenticated | Forbidden | None:
-    """The error that the request gets, or None."""
-    try:
-        Requires(permission).check(credential.principal())
-    except (Unauthenticated, Forbidden) as refusal:
-        return refusal
-    return None
-
-
-def _deciding_step(
-    credential: Key | Member, permission: Permission, refusal: Unauthenticated | Forbidden | None
-) -> StepName:
-    match refusal:
-        case None:
-            is_superadmin = isinstance(credential, Member) and credential.is_platform
-            return StepName.PLATFORM if is_superadmin else StepName.PERMISSION
-        case Unauthenticated():
-            return StepName.CREDENTIAL
-        case TenantSuspended():
-            return StepName.TENANT
-        case NoMembership() if isinstance(credential, Member):
-            return credential.missing_step
-    if permission in PLATFORM_ONLY and not credential.is_platform:
-        return StepName.PLATFORM
-    return StepName.PERMISSION

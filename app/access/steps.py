@@ -85,6 +85,24 @@ def tenant_step(id: UUID | str, slug: str, is_active: bool) -> Step:
     return failed(StepName.TENANT, found, change, id, code="tenant_suspended")
 
 
+def user_step(user_id: UUID | str, email: str, is_active: bool, further: str = "") -> Step:
+    if is_active:
+        return passed(StepName.USER, f"The user {email} is active.{further}", user_id)
+    found, change = f"The user {email} is not active.", "Activate the user."
+    return failed(StepName.USER, found, change, user_id, code="user_inactive")
+
+
+def membership_step(membership_id: UUID | str | None, is_active: bool, origin: str = "") -> Step:
+    step = StepName.MEMBERSHIP
+    if membership_id is None:
+        change = "Make the user a member of the tenant."
+        return failed(step, "The user has no membership.", change, code="membership_not_found")
+    if is_active:
+        return passed(step, f"The membership is active.{origin}", membership_id)
+    found, change = f"The membership is not active.{origin}", "Activate the membership."
+    return failed(step, found, change, membership_id, code="membership_inactive")
+
+
 def named_roles(assigned: Sequence[Assigned]) -> str:
     """The keys of assigned roles as a sentence; empty without one."""
     keys = ", ".join(sorted({one.role for one in assigned}))
