@@ -56,8 +56,10 @@ def _assigned(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
     return func.array(keys.where(whole_tenant, in_force, *conditions).scalar_subquery())
 
 
-_groups = select(ScimMember.group_id).where(
-    ScimMember.tenant_id == Membership.tenant_id, ScimMember.user_id == Membership.user_id
+_groups = (
+    select(ScimMember.group_id)
+    .where(ScimMember.tenant_id == Membership.tenant_id, ScimMember.user_id == Membership.user_id)
+    .correlate(Membership)  # two levels above
 )
 FIND_MEMBER = Statement(
     "roles.find_member",

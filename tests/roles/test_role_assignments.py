@@ -168,6 +168,17 @@ class TestCreate:
 
         assert answer.status_code == 422
 
+    def test_nobody_gives_what_only_groups_of_others_have(self, api, tenant, admin, membership):
+        create_permission("invoices:approve")
+        role = create_role(tenant, "invoices:approve", key="accountant")
+        other = create_member(tenant)[0]
+        create_assignment(tenant, role, group_id=create_group(tenant, other).id)
+
+        body = {"membership_id": str(membership.id), "role": "accountant"}
+        answer = api.post(PATH, token=admin, json=body)
+
+        assert (answer.status_code, answer.get_json()["code"]) == (403, "role_above_own")
+
     def test_nobody_gives_what_they_lack(self, api, tenant, admin, membership):
         create_permission("invoices:approve")
         create_role(tenant, "invoices:approve", key="base")
