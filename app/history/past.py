@@ -7,7 +7,7 @@ every statement reads the past. The credential and its rights are those of today
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -79,4 +79,7 @@ def _time(text: str) -> datetime | None:
         raise Invalid(value_error(LOCATION, "a time needs an offset, such as Z", text))
     if time > utcnow():
         raise Invalid(value_error(LOCATION, "must not be in the future", text))
-    return time
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise Invalid(value_error(LOCATION, "year 0 is out of range", text)) from None
