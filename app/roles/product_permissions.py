@@ -12,7 +12,6 @@ from app.audit.service import record, record_creation
 from app.auth.permissions import ALL, ASSIGNABLE
 from app.core.actors import Actor
 from app.core.db import queries
-from app.core.db.pages import Page
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
@@ -49,13 +48,12 @@ class TooManyPermissions(Conflict):
     detail = f"There can be at most {MAX_PERMISSIONS} permissions; delete one first."
 
 
-def list_permissions(*, kind: str | None = None, group: str | None = None) -> Page:
+def list_permissions(*, kind: str | None = None, group: str | None = None) -> list[Any]:
     """All permissions that a role can have: those of this service, then those of the product."""
     service = [] if kind == "product" else [_of_service(name) for name in sorted(ASSIGNABLE)]
     product = [] if kind == "service" else LIST.all()
     found: list[Any] = [*service, *product]
-    items = [one for one in found if group in (None, one.group_name)]
-    return Page(items, None)
+    return [one for one in found if group in (None, one.group_name)]
 
 
 def get_permission(key: str) -> ProductPermission | SimpleNamespace:

@@ -66,7 +66,7 @@ ASSIGNMENT_INCLUDES = (*INCLUDES, TARGET_NAME)
 @permissions.arguments(schemas.PermissionQuerySchema, location="query")
 @permissions.columns("key", "kind", "group", "description", "requires_flag", "requires_limit")
 @permissions.response(200, schemas.AccessPermissionListSchema(many=True))
-def list_permissions(query: dict[str, Any]) -> Page:
+def list_permissions(query: dict[str, Any]) -> list[Any]:
     """List the permissions that a role can have: this service's, then the product's."""
     return product_permissions.list_permissions(**query)
 
