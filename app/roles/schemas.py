@@ -30,6 +30,7 @@ ROLE_KEY = "^[a-z][a-z0-9_-]{0,63}$"
 RESOURCE_TYPE = "^[A-Za-z][A-Za-z0-9_.:-]{0,63}$"
 FLAG_KEY = "^[A-Za-z0-9._-]{1,128}$"
 MAX_PERMISSIONS = 200  # of a role
+RESOURCE_NAME = {"examples": ["apollo"]}
 RESOURCE_ID = r"^[^\x00-\x1f\x7f-\x9f]{1,255}$"
 
 
@@ -57,7 +58,6 @@ class Documented(Schema):
         "expires_at": None,
         "source": "api",
         "type": "project",
-        "id": "apollo",
         "parent": {"type": "folder", "id": "space"},
         "attributes": {"status": "open"},
         "replace_with": "viewer",
@@ -199,14 +199,14 @@ class PlaceSchema(Documented):
     """The name of a resource."""
 
     type = Str(required=True, pattern=RESOURCE_TYPE)
-    id = Name(required=True, min_length=1)
+    id = Name(required=True, min_length=1, metadata=RESOURCE_NAME)
 
 
 class AnsweredPlaceSchema(Documented, AnswerSchema):
     """The name of a resource, as answers have it."""
 
     type = Str()
-    id = Str()
+    id = Str(metadata=RESOURCE_NAME)
 
 
 class RoleAssignmentSchema(Documented, AttributedSchema):
@@ -260,7 +260,7 @@ class ResourceSchema(Documented, AnswerSchema):
     """A resource of a tenant."""
 
     type = Str()
-    id = Str()
+    id = Str(metadata=RESOURCE_NAME)
     tenant_id = Uuid()
     parent = Nested(AnsweredPlaceSchema, nullable=True)
     attributes = JsonObject()
