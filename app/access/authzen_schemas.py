@@ -217,7 +217,7 @@ def answer_of(verdict: Verdict) -> dict[str, Json]:
     return {**answer, "context": context} if context else answer
 
 
-def _described(description: str, type_: str = "string", **keywords: Json) -> dict[str, Json]:
+def _described(description: str, type_: Json = "string", **keywords: Json) -> dict[str, Json]:
     return {"type": type_, "description": description, **keywords}
 
 
@@ -234,10 +234,10 @@ EVALUATION = _object(
             "The first step that refuses.",
             code=_described("The reason, for programs."),
             step=_described("The step."),
-            row_id=_described("The row that it looked at.", nullable=True),
+            row_id=_described("The row that it looked at.", ["string", "null"]),
             sentence=_described("The reason, for people."),
         ),
-        usage=DecisionSchema,
+        usage={"allOf": [DecisionSchema], "description": "The limit after what was counted."},
     ),
 )
 EVALUATIONS = _object(

@@ -101,9 +101,23 @@ _MISSING = error(["body", "name"], "missing", "Field required", {})
 _REUSED = idempotency.reused("8c1f6e0a-invoice-42")
 INVALID = HTTPStatus(422).name  # flask-smorest's `@blp.arguments` refers to this name
 INVALID_OR_KEY_REUSED = "INVALID_OR_KEY_REUSED"
+INVALID_OR_UNREADABLE = "INVALID_OR_UNREADABLE"
+
+
+def _invalid_or_unreadable() -> dict[str, Any]:
+    answer = _invalid(missing=_MISSING)
+    content = answer["content"]["application/json"]
+    content["schema"] = {
+        "anyOf": [content["schema"], {"$ref": "#/components/schemas/Error"}],
+    }
+    content["examples"]["unreadable"] = {"value": {"detail": UNREADABLE}}
+    return answer
+
+
 RESPONSES = {
     INVALID: _invalid(missing=_MISSING),
     INVALID_OR_KEY_REUSED: _invalid(missing=_MISSING, idempotency_key_reused=_REUSED),
+    INVALID_OR_UNREADABLE: _invalid_or_unreadable(),
 }
 
 

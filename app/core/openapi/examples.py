@@ -44,8 +44,9 @@ def example_of(schema: dict[str, Any], document: dict[str, Any]) -> Any:
     for key in ("examples", "enum"):
         if schema.get(key):
             return schema[key][0]
-    if schema.get("anyOf"):
-        return example_of(schema["anyOf"][0], document)
+    for key in ("anyOf", "allOf"):
+        if schema.get(key):
+            return example_of(schema[key][0], document)
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = kind[0]

@@ -26,6 +26,7 @@ from app.core.openapi.components import (
     IF_NONE_MATCH,
     INVALID,
     INVALID_OR_KEY_REUSED,
+    INVALID_OR_UNREADABLE,
     coded_answer,
     refusal,
 )
@@ -67,7 +68,8 @@ def complete(
     if guarded and method.upper() in idempotency.METHODS:
         responses[422] = INVALID_OR_KEY_REUSED
     if endpoint.invalid_status != 422:
-        responses[str(endpoint.invalid_status)] = responses.pop(422)
+        del responses[422]
+        responses[str(endpoint.invalid_status)] = INVALID_OR_UNREADABLE
     for status in _error_statuses(doc, rule, method) if guarded else ():
         responses.setdefault(str(status), refusal(DESCRIPTIONS[status], DETAILS[status]))
     common = _common_errors(has_tag, method, access) if guarded else ()
