@@ -21,7 +21,7 @@ roles = OperationGroup("roles", help="List, change and apply roles.")
 @click.option("--dry-run", is_flag=True, help="Show the difference, and change nothing.")
 @json_option
 def apply(file: IO[bytes], dry_run: bool, as_json: bool) -> None:
-    """Create and change permissions of the product and templates of roles as FILE says.
+    """Apply permissions of the product and templates of roles from FILE.
 
     All is applied in one transaction, or nothing. FILE is YAML with the lists permissions and roles
     (- is standard input). What it lacks is left as it is.
