@@ -21,8 +21,8 @@ class Operation(document.Operation):
 
     @property
     def has_own_protocol(self) -> bool:
-        """Whether bodies and refusals are those of OFREP."""
-        return self.path.startswith("/ofrep/v1/evaluate/")
+        """Whether bodies and refusals are those of OFREP, or of AuthZEN."""
+        return self.path.startswith(("/ofrep/v1/evaluate/", "/access/v1/"))
 
     def named(self, place: str) -> dict[str, Mapping[str, Any]]:
         """The schemas of the parameters of a place: ``path``, ``query`` or ``header``."""

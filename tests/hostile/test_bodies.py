@@ -53,7 +53,7 @@ META = {"updated_at", "updated_by_user_id", "version"}
 
 
 def with_bodies(document: Document) -> Iterator[Operation]:
-    """Those whose bodies are read as the service reads them; OFREP has rules of its own."""
+    """Those whose bodies are read as the service reads them; OFREP and AuthZEN have rules of their own."""
     for operation in document.guarded:
         if operation.schema and not operation.has_own_protocol:
             yield operation
