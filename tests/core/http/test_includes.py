@@ -12,6 +12,7 @@ from tests.database import platform_transaction
 from tests.document import operations
 from tests.factories import (
     create_api_key,
+    create_assignment,
     create_domain,
     create_invitation,
     create_join_request,
@@ -44,7 +45,8 @@ def world(app, api):
     preset = create_preset("growth", exports=True)
     for _ in range(2):
         tenant = create_tenant(plan_name="growth")
-        user, _, _ = create_member(tenant)
+        user, membership, _ = create_member(tenant)
+        create_assignment(tenant, "viewer", membership_id=membership.id)
         with platform_transaction():
             users.update(user.id, {"first_name": "Ada"}, actor=SYSTEM_CLI)
         create_field(tenant)

@@ -238,5 +238,7 @@ class TestUpdatedAfter:
         without = {one.path for one in lists if "updated_after" not in one.parameters("query")}
         # Those of deliveries and of the ledger of credits neither.
         deliveries = "/v1/webhook-endpoints/{endpoint_id}/deliveries"
-        assert without == {"/v1/usage", "/v1/credits/entries", deliveries}
+        # Resources are listed by their names.
+        resources = "/v1/resources"
+        assert without == {"/v1/usage", "/v1/credits/entries", deliveries, resources}
         assert len(lists) > 10
