@@ -105,7 +105,7 @@ INVALID_OR_UNREADABLE = "INVALID_OR_UNREADABLE"
 
 
 def _invalid_or_unreadable() -> dict[str, Any]:
-    answer = _invalid(missing=_MISSING)
+    answer = _invalid(missing=_MISSING, idempotency_key_reused=_REUSED)
     content = answer["content"]["application/json"]
     content["schema"] = {
         "anyOf": [content["schema"], {"$ref": "#/components/schemas/Error"}],
