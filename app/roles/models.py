@@ -93,8 +93,8 @@ class AccessResource(Attributed, TenantRow):
 def _unique_for(target: str) -> Index:
     return Index(
         f"uq_role_assignments_{target}",
+        target,  # for the platform, which names no tenant
         "tenant_id",
-        target,
         "role_id",
         "resource_type",
         "resource_id",
@@ -140,7 +140,6 @@ class RoleAssignment(Attributed, TenantRow):
             ["access_resources.tenant_id", "access_resources.type", "access_resources.id"],
         ),
         *map(_unique_for, ("membership_id", "group_id", "api_key_id")),
-        Index(None, "api_key_id", postgresql_where=text("api_key_id IS NOT NULL")),
         Index(None, "expires_at", postgresql_where=text("expires_at IS NOT NULL")),
         Index(None, "tenant_id", "role_id", "created_at", "id"),
         Index(None, "role_id", "created_at", "id"),

@@ -187,17 +187,11 @@ def upgrade():
         op.create_index(
             f"uq_role_assignments_{target}",
             "role_assignments",
-            ["tenant_id", target, "role_id", "resource_type", "resource_id"],
+            [target, "tenant_id", "role_id", "resource_type", "resource_id"],
             unique=True,
             postgresql_nulls_not_distinct=True,
             postgresql_where=sa.text(f"{target} IS NOT NULL"),
         )
-    op.create_index(
-        op.f("ix_role_assignments_api_key_id"),
-        "role_assignments",
-        ["api_key_id"],
-        postgresql_where=sa.text("api_key_id IS NOT NULL"),
-    )
     op.create_index(
         op.f("ix_role_assignments_expires_at"),
         "role_assignments",
