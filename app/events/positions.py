@@ -123,12 +123,12 @@ REMOVE_OLD_ORDER = Statement(
     "audit_positions.remove_old",
     text(
         "WITH oldest AS ("
-        "  SELECT tenant_id, position, number FROM audit_positions"
+        "  SELECT tenant_id, position, number, id FROM audit_positions"
         "  ORDER BY position, number LIMIT :batch"
         ") "
         "DELETE FROM audit_positions a USING oldest o"
         " WHERE a.tenant_id = o.tenant_id AND a.position = o.position AND a.number = o.number"
-        "  AND a.id < first_id_of(:before)"
+        "  AND o.id < first_id_of(:before)"
     ).bindparams(bindparam("before", type_=Moment)),
     prepare=False,
 )
