@@ -206,7 +206,7 @@ INSERT INTO product_permissions (id, created_at, updated_at, version, key, descr
 SELECT id, created_at, created_at, 1, 'product:' || id, '', '', 'x', 'x' FROM tenants;
 INSERT INTO roles (id, tenant_id, created_at, updated_at, version, key, name, permissions,
     assignable_by, created_by_user_id, updated_by_user_id)
-SELECT id, tenant_id, created_at, updated_at, 1, 'role-' || id, '', '{}', 'admin', 'x', 'x'
+SELECT id, tenant_id, created_at, updated_at, 1, 'role-' || id, '', ARRAY['product:' || tenant_id], 'admin', 'x', 'x'
 FROM users;
 INSERT INTO access_resources (tenant_id, type, id, created_at, updated_at, version, attributes,
     created_by_user_id, updated_by_user_id)
@@ -218,7 +218,8 @@ SELECT tenant_id, id, id, user_id, 'folder', user_id, created_at, updated_at, 1,
 FROM memberships;
 INSERT INTO audit_positions (tenant_id, position, number, id, row_id, version, updated_at,
     target_type)
-SELECT tenant_id, row_number() OVER (ORDER BY id), 0, id, id, 1, created_at, 'user' FROM audit_events;
+SELECT tenant_id, row_number() OVER (ORDER BY id), 0, gen_random_uuid(), id, 1, created_at, 'user'
+FROM audit_events;
 """
 
 

@@ -12,10 +12,14 @@ TENANTS = 2000  # so many that PostgreSQL scans no table for being small
 
 # Statements of background work and of metrics that may scan a table, with the reason.
 MAY_SCAN = {
+    "audit_positions.order_older": "A batch is as large as the tables here.",
     "custom_fields.list_empty_selects": "It looks at all fields for an operator, for half a second at most.",
     "event_outbox.backlog": "It counts what waits, at most 100,000 rows.",
     "events.sequence": "All rows of the outbox wait.",
     "flags.list_overrides_in_force": "It reads those of all tenants, at most 20,000.",
+    "log_streams.count_states": "It counts those of all tenants, which have few.",
+    "log_streams.list_behind": "It looks at those of all tenants, every hour.",
+    "log_streams.list_troubled": "It looks at those of all tenants, for a finding.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
     "setup_links.list": "For the platform it looks for a state in a table that people fill.",
     "usage_counters.count_over_limits": "It counts over all tenants, every ten minutes.",
