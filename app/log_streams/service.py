@@ -152,14 +152,14 @@ def delete(stream_id: UUID | str, *, actor: Actor) -> None:
 def pause(stream_id: UUID | str, *, actor: Actor) -> LogStream:
     """Write nothing until :func:`resume`; a batch whose writing has begun is finished."""
     stream = set_state(_locked(stream_id), LogStreamState.PAUSED, actor=actor)
-    _set_progress(stream, {"next_attempt_at": None})
+    set_progress(stream, {"next_attempt_at": None})
     return stream
 
 
 def resume(stream_id: UUID | str, *, actor: Actor) -> LogStream:
     """Go on after the last written event, at once. Raises NotFound."""
     stream = set_state(_locked(stream_id), LogStreamState.ACTIVE, actor=actor)
-    _set_progress(stream, {"next_attempt_at": utcnow(), "failures": 0, "last_error": None})
+    set_progress(stream, {"next_attempt_at": utcnow(), "failures": 0, "last_error": None})
     return stream
 
 
@@ -174,7 +174,7 @@ def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> Log
         "warned_at": None,
         "next_attempt_at": utcnow() if stream.state in RUNNING else None,
     }
-    _set_progress(stream, values)
+    set_progress(stream, values)
     record("log_stream.rewound", stream, Change({}, {"from": start}), actor=actor)
     return stream
 
@@ -209,7 +209,7 @@ def warn_behind() -> None:
     """Record once for each stream that events which it has not read will be removed."""
     before = utcnow() - timedelta(days=current_config().event_days)
     for stream in LIST_BEHIND.all(before=before):
-        _set_progress(stream, {"warned_at": utcnow()})
+        set_progress(stream, {"warned_at": utcnow()})
         change = Change({}, {"kept_days": current_config().log_stream_days})
         record("log_stream.behind", stream, change, actor=SYSTEM_JOB)
 
@@ -235,7 +235,7 @@ def _replace_secrets(stream: LogStream, secrets: Mapping[str, Json]) -> bool:
     with suppress(encryption.Undecryptable):
         if encryption.decrypt(progress.secrets) == new:
             return False
-    _set_progress(stream, {"secrets": encryption.encrypt(new)})
+    set_progress(stream, {"secrets": encryption.encrypt(new)})
     return True
 
 
@@ -250,6 +250,6 @@ def _visible(stream: LogStream) -> LogStream:
     return stream
 
 
-def _set_progress(stream: LogStream, values: Mapping[str, object]) -> None:
+def set_progress(stream: LogStream, values: Mapping[str, object]) -> None:
     key = {"tenant_id": stream.tenant_id, "stream_id": stream.id}
     queries.update_where(LogStreamProgress, key, values)

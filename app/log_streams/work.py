@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import uniform
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -21,15 +21,16 @@ from app.core.actors import SYSTEM_JOB
 from app.core.clock import utcnow
 from app.core.db import queries, tenancy
 from app.core.db.statements import Statement
+from app.core.db.tenancy import owner_of
 from app.core.db.transactions import transaction
 from app.core.json_text import Json
+from app.events.ocsf import to_ocsf
 from app.events.schemas import EventSchema
 from app.events.service import as_seen_by, read_rows
-from app.log_streams.formats import FORMATS
 from app.log_streams.kinds import KINDS
 from app.log_streams.kinds.kind import Batch, Kind, Limits, Record, Refused, Unavailable
-from app.log_streams.models import LogStream, LogStreamProgress, LogStreamState
-from app.log_streams.service import RUNNING, set_state
+from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
+from app.log_streams.service import RUNNING, set_progress, set_state
 from app.webhooks.endpoints import encryption
 
 TEST = "log_stream.tested"  # the type of a test's record
@@ -45,9 +46,8 @@ CLAIM = Statement(
     "WITH due AS MATERIALIZED ("
     "  SELECT p.tenant_id, p.stream_id FROM log_stream_progress p"
     "  LEFT JOIN tenants t ON t.id = p.tenant_id"
-    "  WHERE p.next_attempt_at <= now() AND (p.failures > 0) = :are_failing"
-    "    AND coalesce(t.is_active, true)"
-    "  ORDER BY p.next_attempt_at LIMIT :most FOR UPDATE OF p SKIP LOCKED"
+    "  WHERE p.next_attempt_at <= now() AND coalesce(t.is_active, true)"
+    "  ORDER BY p.failures > 0, p.next_attempt_at LIMIT :most FOR UPDATE OF p SKIP LOCKED"
     ") "
     "UPDATE log_stream_progress p SET claim = gen_random_uuid(),"
     "  next_attempt_at = now() + make_interval(secs => :lease)"
@@ -57,18 +57,12 @@ CLAIM = Statement(
 )
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A stream that this process may write, until its lease ends."""
 
     tenant_id: UUID
     stream_id: UUID
     claim: UUID
-
-    @property
-    def owner(self) -> UUID | None:
-        """The stream's tenant; None for the platform."""
-        return None if self.tenant_id == tenancy.PLATFORM_TENANT_ID else self.tenant_id
 
 
 @dataclass(frozen=True)
@@ -76,20 +70,18 @@ class Work:
     """A batch to write; ``values`` is the progress after it."""
 
     kind: Kind
-    config: dict[str, Json]
-    secrets: dict[str, Json]
     batch: Batch
+    settings: dict[str, Json]
     values: dict[str, Any]
 
     def deliver(self) -> None:
-        self.kind.deliver(self.batch, self.config, self.secrets)
+        self.kind.deliver(self.batch, self.settings)
 
 
-def claim(most: int, *, are_failing: bool) -> list[Claim]:
-    """Claim streams that are due, whose last attempt failed or not. A suspended tenant's wait."""
+def claim(most: int) -> list[Claim]:
+    """Claim streams that are due, those first that do not fail. A suspended tenant's wait."""
     with tenancy.platform_transaction():
-        rows = CLAIM.all(most=most, are_failing=are_failing, lease=LEASE)
-    return [Claim(*row) for row in rows]
+        return [Claim(*row) for row in CLAIM.all(most=most, lease=LEASE)]
 
 
 def load(one: Claim) -> Work | None:
@@ -98,30 +90,29 @@ def load(one: Claim) -> Work | None:
     Raises Refused and Unavailable.
     """
     with _scope_of(one):
-        progress = queries.find_row(LogStreamProgress, **vars(one))
+        progress = queries.find_row(LogStreamProgress, **one._asdict())
         stream = queries.find_row(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
         if stream is None or progress is None:
             return None
         kind, now = KINDS[stream.kind], utcnow()
-        batch = _read(one.owner, stream, progress, kind.limits)
-        wait = kind.limits.pause if batch.is_full else kind.limits.seconds
+        records, end, may_be_more = _read(stream, progress, kind.limits)
+        wait = kind.limits.pause if may_be_more else kind.limits.seconds
         values: dict[str, Any] = {
-            "position": batch.end,
+            "position": end,
             "batch_end": None,
             "batch_name": None,
             "next_attempt_at": now + timedelta(seconds=wait),
-            "written_until": batch.until or now,
+            "written_until": records[-1].created_at if records and may_be_more else now,
             "warned_at": None,
         }
-        if not batch.records:
+        if not records:
             _set(one, values)
             return None
-        name = progress.batch_name or f"{now:%Y/%m/%d/%H%M%S.%f}-{batch.first}"
+        name = progress.batch_name or f"{now:%Y/%m/%d/%H%M%S.%f}-{records[0].position}"
         if progress.batch_end is None:
-            _set(one, {"batch_end": batch.end, "batch_name": name})
-        values |= {"last_object": name, "last_position": str(batch.last)}
-        secrets = _secrets(progress)
-    return Work(kind, stream.config, secrets, Batch(name, batch.records), values)
+            _set(one, {"batch_end": end, "batch_name": name})
+        values |= {"last_object": name, "last_position": str(records[-1].position)}
+        return Work(kind, Batch(name, records), _settings(stream, progress), values)
 
 
 def store(one: Claim, result: Mapping[str, Any] | Refused | Unavailable) -> None:
@@ -131,26 +122,25 @@ def store(one: Claim, result: Mapping[str, Any] | Refused | Unavailable) -> None
     """
     with _scope_of(one):
         stream = queries.find_locked(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
-        progress = queries.find_locked(LogStreamProgress, **vars(one))
+        progress = queries.find_locked(LogStreamProgress, **one._asdict())
         if stream is None or progress is None:
             return
-        is_running = stream.state in RUNNING
+        values: dict[str, Any]
         if isinstance(result, Refused | Unavailable):
-            failures = min(progress.failures + 1, 1_000)
-            values: dict[str, Any] = {"failures": failures, "last_error": str(result)}
-            values["next_attempt_at"] = utcnow() + timedelta(seconds=_wait(failures, result))
-            state, error = LogStreamState.ERROR, values["last_error"]
+            failures, error = min(progress.failures + 1, 1_000), str(result)
+            due = utcnow() + timedelta(seconds=_wait(failures, result))
+            values = {"failures": failures, "last_error": error, "next_attempt_at": due}
+            state = LogStreamState(stream.state) if failures < FAILURES else LogStreamState.ERROR
             if isinstance(result, Refused):
-                state, values["next_attempt_at"] = LogStreamState.INVALID, None
-            elif failures < FAILURES:
-                state, error = LogStreamState(stream.state), stream.error
+                state = LogStreamState.INVALID
         else:
             state, error = LogStreamState.ACTIVE, None
             values = {**result, "written_at": utcnow(), "failures": 0, "last_error": None}
-        if not is_running:  # it was paused meanwhile
-            values["next_attempt_at"] = None
-        elif stream.state != state:
+        is_running = stream.state in RUNNING  # or it was paused meanwhile
+        if is_running and stream.state != state:
             set_state(stream, state, error, actor=SYSTEM_JOB)
+        if not is_running or state is LogStreamState.INVALID:
+            values["next_attempt_at"] = None
         _set(one, values)
 
 
@@ -163,66 +153,57 @@ def test(stream_id: str) -> None:
         return
     now = utcnow()
     text = {"type": TEST, "timestamp": now, "message": f"A test of the log stream {stream_id}."}
-    batch = Batch(f"test-{now:%Y%m%dT%H%M%S.%f}", [Record(json_text.dumps(text), TEST, now)])
+    batch = Batch(f"test-{now:%Y%m%dT%H%M%S.%f}", [Record(json_text.dumps(text), TEST, now, "")])
     error = None
     try:
-        KINDS[stream.kind].deliver(batch, stream.config, _secrets(progress))
+        KINDS[stream.kind].deliver(batch, _settings(stream, progress))
     except (Refused, Unavailable) as fault:
         error = str(fault)
     with tenancy.platform_transaction():
-        key = {"tenant_id": stream.tenant_id, "stream_id": stream.id}
-        queries.update_where(LogStreamProgress, key, {"tested_at": now, "test_error": error})
-
-
-class _Read(NamedTuple):
-    """Records, the shown positions of the first and last one, and the position that they end at.
-
-    ``until`` is the last record's time if there may be more events; None: all were read.
-    """
-
-    records: list[Record]
-    first: Any
-    last: Any
-    end: int
-    until: datetime | None
-
-    @property
-    def is_full(self) -> bool:
-        return self.until is not None
+        set_progress(stream, {"tested_at": now, "test_error": error})
 
 
 def _read(
-    owner: UUID | None, stream: LogStream, progress: LogStreamProgress, limits: Limits
-) -> _Read:
-    """Read the events after the position; of a batch whose writing has begun, up to its end."""
+    stream: LogStream, progress: LogStreamProgress, limits: Limits
+) -> tuple[list[Record], int, bool]:
+    """The events after the position, where they end, and whether there may be more.
+
+    Of a batch whose writing has begun, those up to its end.
+    """
+    owner, to_format = (
+        owner_of(stream.tenant_id),
+        to_ocsf if stream.format == LogFormat.OCSF else dict,
+    )
+    records, size, end, row = list[Record](), 0, progress.position, None
+    for row in _rows_after(end, stream):
+        if row.id is None or row.position > (progress.batch_end or row.position):
+            break
+        seen = as_seen_by(owner, row)
+        line = json_text.dumps(to_format(EVENT.dump(seen)))
+        size += len(line) + 1
+        is_full = records and (size > limits.size or len(records) == limits.records)
+        if is_full and progress.batch_end is None:
+            return records, end, True
+        records.append(Record(line, row.type, row.created_at, seen.position))
+        end = row.position
+    if progress.batch_end is not None:
+        return records, progress.batch_end, True
+    return records, row.last_position if row else end, False
+
+
+def _rows_after(position: int, stream: LogStream) -> Iterator[Any]:
+    """The rows of :func:`read_rows`, page after page; raises Refused if some were removed."""
     types = None
     if "*" not in stream.types:
         types = sorted({known for pattern in stream.types for known in types_of(pattern)})
-    records, size, first, last = list[Record](), 0, None, None
-    position, until = progress.position, None
     while True:
-        rows = read_rows(position, types=types, tenant_id=owner, limit=PAGE)
+        rows = read_rows(position, types=types, tenant_id=owner_of(stream.tenant_id), limit=PAGE)
         if rows and position < rows[0].removed_position:
             raise Refused(GONE)
-        for row in rows:
-            if row.id is None or (progress.batch_end or row.position) < row.position:
-                continue
-            seen = as_seen_by(owner, row)
-            line = json_text.dumps(FORMATS[stream.format](EVENT.dump(seen)))
-            size += len(line) + 1
-            is_over = progress.batch_end is None and records and size > limits.size
-            if is_over or len(records) == limits.records:
-                return _Read(records, first, last, position, until)
-            first, last = first or seen.position, seen.position
-            records.append(Record(line, row.type, row.created_at))
-            position, until = row.position, row.created_at
-        if progress.batch_end is not None and (
-            len(rows) < PAGE or rows[-1].position >= progress.batch_end
-        ):
-            return _Read(records, first, last, progress.batch_end, until or progress.written_until)
+        yield from rows
         if len(rows) < PAGE:
-            end = rows[-1].last_position if rows else position
-            return _Read(records, first, last, end, None)
+            return
+        position = rows[-1].position
 
 
 def _wait(failures: int, fault: Exception) -> float:
@@ -232,21 +213,22 @@ def _wait(failures: int, fault: Exception) -> float:
     return max(step * uniform(0.8, 1.0), asked)  # noqa: S311
 
 
-def _secrets(progress: LogStreamProgress) -> dict[str, Json]:
+def _settings(stream: LogStream, progress: LogStreamProgress) -> dict[str, Json]:
+    """All settings, with the secrets and the stream's ``owner``. Raises Unavailable."""
     try:
-        found: dict[str, Json] = json.loads(encryption.decrypt(progress.secrets))
-        return found
+        secrets = json.loads(encryption.decrypt(progress.secrets))
     except (encryption.Undecryptable, encryption.SecretsKeyMissing):
         raise Unavailable("No key of SECRETS_KEY decrypts the stream's secrets.") from None
+    return {**stream.config, **secrets, "owner": str(owner_of(stream.tenant_id) or "platform")}
 
 
 def _set(one: Claim, values: Mapping[str, object]) -> None:
-    queries.update_where(LogStreamProgress, vars(one), values)
+    queries.update_where(LogStreamProgress, one._asdict(), values)
 
 
 @contextmanager
 def _scope_of(one: Claim) -> Iterator[None]:
     """A transaction that sees the rows of the stream's tenant only; all, for the platform's."""
     with transaction():
-        tenancy.enter(tenancy.Scope(one.owner))
+        tenancy.enter(tenancy.Scope(owner_of(one.tenant_id)))
         yield

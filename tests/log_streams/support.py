@@ -7,8 +7,8 @@ from flask import Flask
 
 from app.core.actors import SYSTEM_CLI
 from app.events import positions
+from app.log_streams import runner
 from app.log_streams.models import LogStreamProgress
-from app.log_streams.runner import Writer
 from app.users import service as users
 from tests.database import execute, platform_transaction, row
 
@@ -29,17 +29,15 @@ def sequence(app: Flask) -> None:
 
 def write_due(app: Flask) -> None:
     """Write what is due, batch after batch, in this thread."""
-    writer = Writer(app)
-    while found := writer.claim():
-        for are_failing, one in found:
-            writer.write(one, are_failing=are_failing)
+    while found := runner.claim(app):
+        for one in found:
+            runner.write(app, one)
 
 
 def write_due_once(app: Flask) -> None:
     """Write one batch of each stream that is due."""
-    writer = Writer(app)
-    for are_failing, one in writer.claim():
-        writer.write(one, are_failing=are_failing)
+    for one in runner.claim(app):
+        runner.write(app, one)
 
 
 def make_due(stream: Any) -> None:

@@ -26,6 +26,11 @@ PLATFORM_TENANT_ID = UUID(int=0)
 SqlText = str | ColumnElement[str]
 
 
+def owner_of(tenant_id: UUID) -> UUID | None:
+    """The tenant of a row's ``tenant_id``; None for the platform."""
+    return None if tenant_id == PLATFORM_TENANT_ID else tenant_id
+
+
 def settings(tenant_id: SqlText, platform: SqlText) -> tuple[ColumnElement[Any], ...]:
     """Columns of a SELECT that set the scope."""
     return (

@@ -8,11 +8,9 @@ from app.core.errors import Invalid
 from app.core.json_text import Json
 from app.core.validation.messages import under
 from app.log_streams.kinds.azure_monitor import AZURE_MONITOR
-from app.log_streams.kinds.datadog import DATADOG
-from app.log_streams.kinds.https import HTTPS
+from app.log_streams.kinds.collectors import DATADOG, HTTPS, SPLUNK
 from app.log_streams.kinds.s3 import S3
 from app.log_streams.kinds.slack import SLACK
-from app.log_streams.kinds.splunk import SPLUNK
 
 KINDS = {
     "https": HTTPS,
@@ -31,5 +29,5 @@ def load_config(kind: str, config: Mapping[str, Json]) -> tuple[dict[str, Json],
         loaded = KINDS[kind].schema().load(config)
     except Invalid as fault:
         raise Invalid(*under("body", under("config", fault.errors))) from None
-    secrets = {name: loaded.pop(name) for name in KINDS[kind].secrets & loaded.keys()}
+    secrets = {name: loaded.pop(name) for name in KINDS[kind].secrets if name in loaded}
     return loaded, secrets

@@ -35,14 +35,14 @@ class AzureMonitorConfigSchema(Schema):
     login = Url(max_length=MAX_URL, load_default=LOGIN, description="Differs in other clouds.")
 
 
-def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json]) -> None:
+def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
     rows = [
         {"TimeGenerated": one.created_at, "EventType": one.type, "Event": orjson.Fragment(one.line)}
         for one in batch.records
     ]
     period = time.monotonic() // REUSED
-    names = (config["login"].rstrip("/"), config["directory_id"], config["client_id"])
-    token = _access_token(*names, secrets["client_secret"], period)
+    names = (config[name] for name in ("directory_id", "client_id", "client_secret"))
+    token = _access_token(config["login"].rstrip("/"), *names, period)
     path = f"dataCollectionRules/{config['rule_id']}/streams/{config['stream']}"
     url = f"{config['endpoint'].rstrip('/')}/{path}?api-version=2023-01-01"
     answer, said = post(url, json_text.dumps(rows), {"Authorization": f"Bearer {token}"})
@@ -70,8 +70,9 @@ def _access_token(login: str, directory: str, client_id: str, secret: str, _: fl
     return said.get("access_token")
 
 
-SECRETS = frozenset({"client_secret"})
-LIMITS = Limits(size=700 * 1024)  # of 1 MiB, as each row has more than the record
 AZURE_MONITOR = Kind(
-    schema=AzureMonitorConfigSchema, secrets=SECRETS, deliver=deliver, limits=LIMITS
+    schema=AzureMonitorConfigSchema,
+    secrets={"client_secret"},
+    deliver=deliver,
+    limits=Limits(size=700 * 1024),  # of 1 MiB, as each row has more than the record
 )

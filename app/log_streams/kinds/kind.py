@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +19,6 @@ MEBIBYTE = 1024 * 1024
 TIMEOUT = 30.0  # seconds of one request
 MAX_ANSWER = 8_192  # bytes of an answer that are read
 MAX_REASON = 300  # characters of a sentence that quotes an answer
-
-
-NONE: Mapping[int, str] = {}
 
 
 class Secret(Str):
@@ -44,11 +41,12 @@ class Unavailable(Exception):
 
 
 class Record(NamedTuple):
-    """An event as one line of JSON, without the line's end."""
+    """An event as one line of JSON, without the line's end. ``position``: as in the line."""
 
     line: bytes
     type: str
     created_at: datetime
+    position: int | str
 
 
 class Batch(NamedTuple):
@@ -77,14 +75,14 @@ USUAL = Limits()
 class Kind:
     """A kind of target.
 
-    ``schema`` is that of the stream's ``config``. Its fields in ``secrets`` are stored encrypted and
-    never shown; ``deliver(batch, config, secrets)`` gets them apart. It writes the batch, or raises
-    Refused or Unavailable. It must not take longer than a few requests, each of :data:`TIMEOUT`.
+    ``schema`` is that of the stream's ``config``; its fields in ``secrets`` are stored encrypted and
+    never shown. ``deliver`` gets a batch and the settings. It writes the batch, or raises Refused or
+    Unavailable. It must not take longer than a few requests, each of :data:`TIMEOUT`.
     """
 
     schema: type[Schema]
-    secrets: frozenset[str]
-    deliver: Callable[[Batch, Mapping[str, Json], Mapping[str, Json]], None]
+    secrets: Collection[str]
+    deliver: Callable[[Batch, Mapping[str, Json]], None]
     limits: Limits = USUAL
 
 
@@ -110,12 +108,12 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[Answer, dic
     return answer, found if isinstance(found, dict) else {}
 
 
-def check(answer: Answer, credentials: str, refusals: Mapping[int, str] = NONE) -> None:
+def check(answer: Answer, credentials: str, refusals: Mapping[int, str] | None = None) -> None:
     """Raise Refused for 401 and 403, naming the ``credentials``, and for a status of ``refusals``.
 
     Raises Unavailable for any other error.
     """
-    if reason := refusals.get(answer.status):
+    if reason := (refusals or {}).get(answer.status):
         raise Refused(" ".join(reason.replace("\0", " ").split())[:MAX_REASON])
     if answer.status in (401, 403):
         raise Refused(f"The target refuses the {credentials} (status {answer.status}).")

@@ -49,15 +49,12 @@ class S3ConfigSchema(Schema):
     secret_access_key = Str(required=True, pattern="^[!-~]{1,200}$", description="Secret.")
 
 
-def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json]) -> None:
+def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
     """Put the object. A retry puts the same one again, so each event is there once."""
     path = quote(f"{config['bucket']}/{config['prefix']}{batch.name}.ndjson.gz")
-    url, body = (
-        f"{config['endpoint'].rstrip('/')}/{path}",
-        gzip.compress(batch.ndjson(), 6, mtime=0),
-    )
-    headers = {"Content-Type": "application/gzip"}
-    keys = (config["access_key_id"], secrets["secret_access_key"], config["region"])
+    url = f"{config['endpoint'].rstrip('/')}/{path}"
+    body, headers = gzip.compress(batch.ndjson(), 6, mtime=0), {"Content-Type": "application/gzip"}
+    keys = (config["access_key_id"], config["secret_access_key"], config["region"])
     request = requests.Request("PUT", url, headers, data=body, auth=AWS4Auth(*keys, "s3"))
     signed = {name: str(value) for name, value in request.prepare().headers.items()}
     answer = send("PUT", url, body, signed)
@@ -70,4 +67,4 @@ def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json
     check(answer, "key")
 
 
-S3 = Kind(schema=S3ConfigSchema, secrets=frozenset({"secret_access_key"}), deliver=deliver)
+S3 = Kind(schema=S3ConfigSchema, secrets={"secret_access_key"}, deliver=deliver)

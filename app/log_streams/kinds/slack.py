@@ -35,14 +35,14 @@ class Line(Template):
     idpattern = "[a-z_]+(?:[.][a-z_]+)*"
 
 
-def deliver(batch: Batch, config: Mapping[str, Json], secrets: Mapping[str, Json]) -> None:
+def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
     if len(batch.records) > MOST_LINES:
         counts = Counter(one.type for one in batch.records).most_common(MOST_TYPES)
         listed = ", ".join(f"{count} {name}" for name, count in counts)
         text = f"{len(batch.records)} events: {listed}"
     else:
         text = "\n".join(_line(config["template"], one) for one in batch.records)
-    answer, _ = post(secrets["url"], json_text.dumps({"text": text}), {})
+    answer, _ = post(config["url"], json_text.dumps({"text": text}), {})
     reason = f"Slack refuses the webhook or its channel: {answer.body.decode(errors='replace')}"
     check(answer, "webhook", dict.fromkeys((400, 403, 404, 410), reason))
 
@@ -61,4 +61,4 @@ def _member(found: Json, path: str) -> str:
 
 
 LIMITS = Limits(records=1_000, seconds=5, pause=1)
-SLACK = Kind(schema=SlackConfigSchema, secrets=frozenset({"url"}), deliver=deliver, limits=LIMITS)
+SLACK = Kind(schema=SlackConfigSchema, secrets={"url"}, deliver=deliver, limits=LIMITS)

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import uniform
 from typing import Any
-from uuid import UUID
 
 from app.core import json_text
-from app.core.db.tenancy import PLATFORM_TENANT_ID
+from app.core.db.tenancy import owner_of
 from app.core.observability import logs, telemetry
 from app.core.outgoing import FetchFailed, guarded, retry_after
 from app.events.schemas import EventSchema
@@ -128,8 +127,7 @@ def _body(work: Work) -> bytes:
     """The event as the endpoint's owner reads it in the feed."""
     if work.delivery.body is not None:
         return work.delivery.body.encode()
-    owner: UUID | None = work.endpoint.tenant_id
-    seen = as_seen_by(None if owner == PLATFORM_TENANT_ID else owner, work.event)
+    seen = as_seen_by(owner_of(work.endpoint.tenant_id), work.event)
     return json_text.dumps(EVENT.dump(seen))
 
 
