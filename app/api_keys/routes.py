@@ -11,7 +11,7 @@ from app.audit.routes import add_history
 from app.auth.guard import current_principal, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import target_id
+from app.auth.tenant_choice import owner_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
@@ -48,12 +48,9 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     A key that expires can only create keys that expire no later: set `expires_at`.
     """
     principal = current_principal()
-    tenant_id = query.get("tenant_id")
-    if tenant_id is None and principal.names_organization:
-        tenant_id = target_id()
     key, secret = service.create(
         **body,
-        tenant_id=tenant_id,
+        tenant_id=owner_id(query.get("tenant_id")),
         held=principal.permissions,
         held_until=service.get_key(principal.key_id).expires_at if principal.key_id else None,
         actor=principal.actor,

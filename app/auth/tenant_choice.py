@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from app.auth.guard import home_tenant_id
+from app.auth.guard import current_principal, home_tenant_id
 from app.core.db.queries import visible_id
 from app.core.errors import Invalid, error
 from app.core.validation.fields import Uuid
@@ -36,3 +36,13 @@ def target_id(tenant_id: UUID | None = None, *, source: str = "query") -> UUID:
     if chosen is None:
         raise Invalid(error([source, "tenant_id"], "missing", "Field required"))
     return visible_id(chosen)
+
+
+def owner_id(tenant_id: UUID | None) -> UUID | None:
+    """The owner of a new row: ``tenant_id`` or the credential's tenant; None for the platform.
+
+    Raises Invalid if the token's organization is no tenant.
+    """
+    if tenant_id is None and current_principal().names_organization:
+        return target_id()
+    return tenant_id

@@ -7,11 +7,11 @@ from cryptography.fernet import Fernet
 from app.cli.base import json_option
 from app.cli.generated import OperationGroup
 from app.core.db.tenancy import platform_transaction
-from app.log_streams import service as log_streams
+from app.log_streams.models import LogStreamProgress
 from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.refusals import Refused
-from app.webhooks.endpoints import service
-from app.webhooks.endpoints.encryption import Undecryptable
+from app.webhooks.endpoints.encryption import Undecryptable, reencrypt
+from app.webhooks.endpoints.models import WebhookEndpointState
 
 webhook_endpoints = OperationGroup("webhook-endpoints")
 
@@ -26,13 +26,16 @@ def new_key(as_json: bool) -> None:
 @webhook_endpoints.command("reencrypt")
 @json_option
 @platform_transaction()
-def reencrypt(as_json: bool) -> None:
+def reencrypt_all(as_json: bool) -> None:
     """Encrypt all secrets with the first key of SECRETS_KEY.
 
     After that the other keys can be removed.
     """
     try:
-        counts = {"endpoints": service.reencrypt(), "log_streams": log_streams.reencrypt()}
+        counts = {
+            "endpoints": reencrypt(WebhookEndpointState, "secret", "old_secret", "headers"),
+            "log_streams": reencrypt(LogStreamProgress, "secrets"),
+        }
     except Undecryptable as fault:
         raise Refused(f"{fault}: nothing was changed.") from None
     print_rows([counts], [*counts], as_json=as_json)

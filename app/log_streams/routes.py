@@ -8,7 +8,7 @@ from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import target_id
+from app.auth.tenant_choice import owner_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.includes import by_id, columns_of, related
@@ -65,9 +65,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> LogStream:
     full, and at least once a minute. Also needs `events:read`.
     """
     current_principal().check(Permission.EVENTS_READ)
-    tenant_id = query.get("tenant_id")
-    if tenant_id is None and current_principal().names_organization:
-        tenant_id = target_id()
+    tenant_id = owner_id(query.get("tenant_id"))
     return service.create(**body, tenant_id=tenant_id, actor=current_actor())
 
 

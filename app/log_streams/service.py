@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
@@ -20,26 +18,19 @@ from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope
+from app.core.db.tenancy import owner_of
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, NotFound
+from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
 from app.events.service import find_start
 from app.log_streams.kinds import load_config
 from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
-from app.tenants.models import Tenant
 from app.webhooks.endpoints import encryption
-from app.webhooks.endpoints.service import LOCK_PLATFORM, check_types
+from app.webhooks.endpoints.service import check_types, lock_owner
 
 MAX_STREAMS = 10  # of a tenant, and of the platform
 TEST = "app.log_streams.jobs.test_log_stream"
-LOCK_ALL = Statement(
-    "log_stream_progress.lock_all",
-    select(LogStreamProgress)
-    .order_by(LogStreamProgress.tenant_id, LogStreamProgress.stream_id)
-    .with_for_update(),
-)
 LIST_BEHIND = Statement(
     "log_streams.list_behind",
     select(LogStream)
@@ -62,7 +53,7 @@ class TooManyLogStreams(Conflict):
 
 
 def get_stream(stream_id: UUID | str) -> LogStream:
-    return _visible(queries.get_row(LogStream, stream_id))
+    return queries.get_row(LogStream, stream_id)
 
 
 def list_streams(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
@@ -88,12 +79,8 @@ def create(
     Invalid for settings, for a position, and for types that the tenant has no events of.
     """
     shown, secrets = load_config(kind, config)
-    encrypted = encryption.encrypt(json.dumps(secrets, sort_keys=True))
-    if tenant_id is not None:  # the lock lets no other request add a stream
-        queries.lock_with(Tenant, queries.visible_id(tenant_id))
-    else:
-        LOCK_PLATFORM.first()
-    owner = tenant_id or PLATFORM_TENANT_ID
+    encrypted = encryption.encrypt(json.dumps(secrets))
+    owner = lock_owner(tenant_id)
     check_types(types, owner)
     if queries.count_where(LogStream, tenant_id=owner) >= MAX_STREAMS:
         raise TooManyLogStreams
@@ -124,19 +111,18 @@ def create(
 
 def update(stream_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -> LogStream:
     """Change fields; a new ``config`` has all settings. Raises what :func:`create` does."""
-    stream = _locked(stream_id)
+    stream = queries.lock_row(LogStream, stream_id)
     changed = dict(values)
     if "types" in changed:
         changed["types"] = sorted(set(changed["types"]))
     if "format" in changed:
         changed["format"] = changed["format"].value
     check_types(changed.get("types", ()), stream.tenant_id)
-    has_new_secrets = False
     if "config" in changed:
         changed["config"], secrets = load_config(stream.kind, changed["config"])
-        has_new_secrets = _replace_secrets(stream, secrets)
+        set_progress(stream, {"secrets": encryption.encrypt(json.dumps(secrets))})
     stream, change = queries.update_row(LogStream, stream, changed, actor_id=actor.id)
-    if change is None and has_new_secrets:
+    if change is None and "config" in changed:
         change = Change({}, {"secrets": "changed"})  # nobody may read them
     record("log_stream.updated", stream, change, actor=actor)
     return stream
@@ -144,31 +130,30 @@ def update(stream_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -
 
 def delete(stream_id: UUID | str, *, actor: Actor) -> None:
     """Delete a stream; what it has written stays. Raises NotFound."""
-    stream = _locked(stream_id)
+    stream = queries.lock_row(LogStream, stream_id)
     queries.delete_row(LogStream, stream)
     record("log_stream.deleted", stream, Change(stream._asdict(), {}), actor=actor)
 
 
 def pause(stream_id: UUID | str, *, actor: Actor) -> LogStream:
     """Write nothing until :func:`resume`; a batch whose writing has begun is finished."""
-    stream = set_state(_locked(stream_id), LogStreamState.PAUSED, actor=actor)
+    stream = set_state(queries.lock_row(LogStream, stream_id), LogStreamState.PAUSED, actor=actor)
     set_progress(stream, {"next_attempt_at": None})
     return stream
 
 
 def resume(stream_id: UUID | str, *, actor: Actor) -> LogStream:
     """Go on after the last written event, at once. Raises NotFound."""
-    stream = set_state(_locked(stream_id), LogStreamState.ACTIVE, actor=actor)
+    stream = set_state(queries.lock_row(LogStream, stream_id), LogStreamState.ACTIVE, actor=actor)
     set_progress(stream, {"next_attempt_at": utcnow(), "failures": 0, "last_error": None})
     return stream
 
 
 def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> LogStream:
     """Go on at another place of the feed, with a new batch. Raises NotFound and PositionGone."""
-    stream = _locked(stream_id)
-    owner = None if stream.tenant_id == PLATFORM_TENANT_ID else stream.tenant_id
+    stream = queries.lock_row(LogStream, stream_id)
     values = {
-        "position": find_start(start, owner),
+        "position": find_start(start, owner_of(stream.tenant_id)),
         "batch_end": None,
         "claim": None,
         "warned_at": None,
@@ -181,7 +166,7 @@ def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> Log
 
 def request_test(stream_id: UUID | str, *, actor: Actor) -> LogStream:
     """Have a job write a marked record, in any state of the stream. Raises NotFound."""
-    stream = _locked(stream_id)
+    stream = queries.lock_row(LogStream, stream_id)
     record("log_stream.tested", stream, Change({}, {"kind": stream.kind}), actor=actor)
     JOBS[TEST].push(str(stream.id))
     return stream
@@ -214,42 +199,7 @@ def warn_behind() -> None:
         record("log_stream.behind", stream, change, actor=SYSTEM_JOB)
 
 
-def reencrypt() -> int:
-    """Encrypt the secrets of all streams with the first key of ``SECRETS_KEY``; their number.
-
-    Raises SecretsKeyMissing, and Undecryptable where no key decrypts one.
-    """
-    streams = LOCK_ALL.all()
-    for one in streams:
-        key = {"tenant_id": one.tenant_id, "stream_id": one.stream_id}
-        secrets = encryption.encrypt(encryption.decrypt(one.secrets))
-        queries.update_where(LogStreamProgress, key, {"secrets": secrets})
-    return len(streams)
-
-
-def _replace_secrets(stream: LogStream, secrets: Mapping[str, Json]) -> bool:
-    """Store the secrets; False if they are the present ones."""
-    key = {"tenant_id": stream.tenant_id, "stream_id": stream.id}
-    progress: Any = queries.find_row(LogStreamProgress, **key)
-    new = json.dumps(secrets, sort_keys=True)
-    with suppress(encryption.Undecryptable):
-        if encryption.decrypt(progress.secrets) == new:
-            return False
-    set_progress(stream, {"secrets": encryption.encrypt(new)})
-    return True
-
-
-def _locked(stream_id: UUID | str) -> LogStream:
-    return _visible(queries.lock_row(LogStream, stream_id))
-
-
-def _visible(stream: LogStream) -> LogStream:
-    """The stream; raises NotFound if it is another tenant's."""
-    if current_scope().tenant_id not in (None, stream.tenant_id):
-        raise NotFound.of(LogStream)
-    return stream
-
-
 def set_progress(stream: LogStream, values: Mapping[str, object]) -> None:
+    """Change values of a stream's progress."""
     key = {"tenant_id": stream.tenant_id, "stream_id": stream.id}
     queries.update_where(LogStreamProgress, key, values)

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
-from app.auth.guard import current_actor, current_principal, requires
+from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import TenantChoiceSchema, target_id
+from app.auth.tenant_choice import TenantChoiceSchema, owner_id, target_id
 from app.core.db.pages import Page
 from app.core.errors import Invalid, NotFound, value_error
 from app.core.http.blueprint import Blueprint
@@ -124,10 +124,7 @@ def create_role(query: dict[str, Any], body: dict[str, Any]) -> AccessRole:
 
     You need every permission of the role yourself, those that it inherits included.
     """
-    tenant_id, principal = query.get("tenant_id"), current_principal()
-    if tenant_id is None and principal.names_organization:
-        tenant_id = target_id()
-    return service.create(tenant_id, body, actor=principal.actor)
+    return service.create(owner_id(query.get("tenant_id")), body, actor=current_actor())
 
 
 @roles.get("/<role_id>")

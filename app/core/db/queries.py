@@ -17,7 +17,7 @@ from psycopg2.errors import UniqueViolation
 from sqlalchemy import ColumnElement, Table, bindparam, delete, func, select, update
 
 from app.core.clock import utcnow
-from app.core.db.models import Row, TenantRow
+from app.core.db.models import Row
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.transactions import RowChanged, current_transaction
@@ -197,8 +197,8 @@ def visible_id(tenant_id: UUID | str) -> UUID:
 
 def _found(model: type[Row], row_id: UUID | str, verb: str, *columns: ColumnElement[Any]) -> Any:
     values = {"id": parse_id(row_id, model)}
-    tenant_id = current_scope().tenant_id if issubclass(model, TenantRow) else None
-    if tenant_id is not None:
+    tenant_id = current_scope().tenant_id
+    if tenant_id is not None and "tenant_id" in model.__table__.primary_key.columns:
         values["tenant_id"] = tenant_id
     found = _select(model, verb, tuple(values), *columns).first(**values)
     if found is None:

@@ -6,10 +6,16 @@ so that every process can decrypt with it, before one encrypts with it (docs/ope
 
 from __future__ import annotations
 
+from functools import cache
+
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from sqlalchemy import select
 
 from app.config import current_config
+from app.core.db import queries
+from app.core.db.statements import Statement
 from app.core.errors import Unavailable
+from app.extensions import Model
 
 
 class SecretsKeyMissing(Unavailable):
@@ -32,6 +38,27 @@ def decrypt(encrypted: str) -> str:
         return keys().decrypt(encrypted).decode()
     except InvalidToken:
         raise Undecryptable("no key of SECRETS_KEY decrypts this secret") from None
+
+
+def reencrypt(model: type[Model], *names: str) -> int:
+    """Encrypt these columns of all rows with the first key of ``SECRETS_KEY``; how many rows.
+
+    Raises SecretsKeyMissing, and Undecryptable where no key decrypts one.
+    """
+    rows = _lock_all(model).all()
+    for row in rows:
+        key = {column.name: getattr(row, column.name) for column in model.__table__.primary_key}
+        old = {name: getattr(row, name) for name in names}
+        new = {name: text and encrypt(decrypt(text)) for name, text in old.items()}
+        queries.update_where(model, key, new)
+    return len(rows)
+
+
+@cache
+def _lock_all(model: type[Model]) -> Statement:
+    table = model.__table__
+    clause = select(model).order_by(*table.primary_key).with_for_update()
+    return Statement(f"{table.name}.lock_all", clause)
 
 
 def keys() -> MultiFernet:

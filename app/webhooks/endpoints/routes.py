@@ -8,7 +8,7 @@ from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import target_id
+from app.auth.tenant_choice import owner_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.includes import by_id, related
@@ -69,9 +69,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     `events:read`, because the endpoint gets what this permission reads.
     """
     _check_gets_events(body)
-    tenant_id = query.get("tenant_id")
-    if tenant_id is None and current_principal().names_organization:
-        tenant_id = target_id()
+    tenant_id = owner_id(query.get("tenant_id"))
     return service.with_secret(*service.create(**body, tenant_id=tenant_id, actor=current_actor()))
 
 

@@ -24,7 +24,7 @@ from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope
+from app.core.db.tenancy import PLATFORM_TENANT_ID
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.json_text import Json
@@ -51,12 +51,6 @@ _failing = WebhookEndpoint.is_active & text(
     " AND s.tenant_id = webhook_endpoints.tenant_id AND s.endpoint_id = webhook_endpoints.id)"
 )
 IS_FAILING = {True: _failing, False: ~_failing}
-LOCK_STATES = Statement(
-    "webhook_endpoint_states.lock_all",
-    select(WebhookEndpointState)
-    .order_by(WebhookEndpointState.tenant_id, WebhookEndpointState.endpoint_id)
-    .with_for_update(),
-)
 
 
 class TooManyEndpoints(Conflict):
@@ -65,7 +59,7 @@ class TooManyEndpoints(Conflict):
 
 
 def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
-    return _visible(queries.get_row(WebhookEndpoint, endpoint_id))
+    return queries.get_row(WebhookEndpoint, endpoint_id)
 
 
 def list_endpoints(
@@ -95,11 +89,7 @@ def create(
     the tenant has no events of.
     """
     encryption.keys()
-    if tenant_id is not None:  # the lock lets no other request add an endpoint
-        queries.lock_with(Tenant, queries.visible_id(tenant_id))
-    else:
-        LOCK_PLATFORM.first()
-    owner = tenant_id or PLATFORM_TENANT_ID
+    owner = lock_owner(tenant_id)
     check_types(types, owner)
     if queries.count_where(WebhookEndpoint, tenant_id=owner) >= MAX_ENDPOINTS:
         raise TooManyEndpoints
@@ -128,6 +118,18 @@ def create(
     insert_row(WebhookEndpointState, state)
     record_creation("webhook_endpoint.created", endpoint, actor=actor)
     return endpoint, None if public_key else secret
+
+
+def lock_owner(tenant_id: UUID | None) -> UUID:
+    """Let no other request add a row of the tenant, or of the platform; the rows' ``tenant_id``.
+
+    Raises NotFound for an unknown tenant.
+    """
+    if tenant_id is not None:
+        queries.lock_with(Tenant, queries.visible_id(tenant_id))
+    else:
+        LOCK_PLATFORM.first()
+    return tenant_id or PLATFORM_TENANT_ID
 
 
 def update_endpoint(
@@ -217,23 +219,6 @@ def disable(endpoint_id: UUID, reason: DisabledReason, *, actor: Actor) -> bool:
     return True
 
 
-def reencrypt() -> int:
-    """Encrypt the secrets of all endpoints with the first key of ``SECRETS_KEY``; their number.
-
-    Raises SecretsKeyMissing, and Undecryptable where no key decrypts one.
-    """
-    states = LOCK_STATES.all()
-    for state in states:
-        old = {name: getattr(state, name) for name in ("secret", "old_secret", "headers")}
-        new = {
-            name: None if text is None else encryption.encrypt(encryption.decrypt(text))
-            for name, text in old.items()
-        }
-        key = {"tenant_id": state.tenant_id, "endpoint_id": state.endpoint_id}
-        queries.update_where(WebhookEndpointState, key, new)
-    return len(states)
-
-
 def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> SimpleNamespace:
     """The endpoint's columns and its ``secret``, for the answer that shows it."""
     columns = WebhookEndpoint.__table__.columns.keys()
@@ -242,14 +227,7 @@ def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> SimpleNamespac
 
 def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
     """The endpoint, locked; raises NotFound, and PreconditionFailed as ``lock_row`` does."""
-    return _visible(queries.lock_row(WebhookEndpoint, endpoint_id))
-
-
-def _visible(endpoint: WebhookEndpoint) -> WebhookEndpoint:
-    """The endpoint; raises NotFound if it is another tenant's."""
-    if current_scope().tenant_id not in (None, endpoint.tenant_id):
-        raise NotFound.of(WebhookEndpoint)
-    return endpoint
+    return queries.lock_row(WebhookEndpoint, endpoint_id)
 
 
 def _new_key(signing: Signing) -> tuple[str, str | None]:
