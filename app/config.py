@@ -270,6 +270,10 @@ class Config:
     log_stream_days: int = _setting(
         number_between(1, 365), 7, "further days for which events are kept that a log stream lacks"
     )
+    aws_access_key_id: str = _setting(
+        parse_text, "", "key of AWS, by which log streams assume the roles of customers"
+    )
+    aws_secret_access_key: str = _setting(parse_text, "", "the secret of this key")
     default_plan: str = _setting(
         parse_text,
         "free",

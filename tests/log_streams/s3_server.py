@@ -12,14 +12,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 KEY_ID, SECRET, REGION, BUCKET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "eu-west-1", "logs"
 AUTHORIZATION = re.compile(
-    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[^/]+)/s3/aws4_request,"
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<date>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request,"
     r" ?SignedHeaders=(?P<signed>[^,]+), ?Signature=(?P<signature>[0-9a-f]{64})"
 )
 LONGEST_SKEW = 900  # seconds
+ROLE, EXTERNAL_ID, TOKEN = "arn:aws:iam::123456789012:role/logs", "platform", "FwoGZXIvYXdzEXAMPLE"
+SERVICE_KEY, ROLE_KEY = ("AKIDSERVICE", "service/secret"), ("ASIAROLE", "role/secret")
+KEYS = {"s3": dict([(KEY_ID, SECRET), ROLE_KEY]), "sts": dict([SERVICE_KEY])}
+ASSUMED = (
+    "<AssumeRoleResponse><AssumeRoleResult><Credentials>"
+    f"<SessionToken>{TOKEN}</SessionToken><SecretAccessKey>{ROLE_KEY[1]}</SecretAccessKey>"
+    f"<Expiration>2026-01-31T12:00:00Z</Expiration><AccessKeyId>{ROLE_KEY[0]}</AccessKeyId>"
+    "</Credentials></AssumeRoleResult></AssumeRoleResponse>"
+)
 
 
 @dataclass
@@ -29,6 +38,7 @@ class Bucket:
     url: str = ""
     objects: dict[str, bytes] = field(default_factory=dict)
     puts: int = 0
+    assumed: int = 0
     judge: Callable[[str], tuple[int, str] | None] = lambda name: None
     delay: Callable[[], float] = lambda: 0.0
     loses_answer: Callable[[], bool] = lambda: False
@@ -100,19 +110,40 @@ class _Handler(BaseHTTPRequestHandler):
             if to.loses_answer():
                 self.close_connection = True
                 return
+        self._answer(refusal)
+
+    def do_POST(self) -> None:
+        """``AssumeRole`` of STS."""
+        to: Bucket = self.server.bucket
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        form = {name: one for name, [one] in parse_qs(body.decode()).items()}
+        refusal = self._refusal(body, to.clock(), service="sts")
+        if (form["Action"], form["RoleArn"], form["ExternalId"]) != (
+            "AssumeRole",
+            ROLE,
+            EXTERNAL_ID,
+        ):
+            refusal = (403, "AccessDenied")
+        to.assumed += 1
+        self._answer(refusal, ASSUMED)
+
+    def _answer(self, refusal: tuple[int, str] | None, said: str = "") -> None:
         status, code = refusal or (200, "")
-        text = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode() if code else b""
+        text = f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>" if code else said
+        text = text.encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
 
-    def _refusal(self, body: bytes, now: float) -> tuple[int, str] | None:
+    def _refusal(self, body: bytes, now: float, *, service: str = "s3") -> tuple[int, str] | None:
         given = AUTHORIZATION.fullmatch(self.headers.get("Authorization", ""))
         if given is None:
             return 403, "AccessDenied"
-        if given["key"] != KEY_ID:
+        if given["service"] != service or given["key"] not in KEYS[service]:
             return 403, "InvalidAccessKeyId"
+        if given["key"] == ROLE_KEY[0] and self.headers["x-amz-security-token"] != TOKEN:
+            return 403, "InvalidToken"
         if given["region"] != REGION:
             return 400, "AuthorizationHeaderMalformed"
         moment = datetime.strptime(self.headers["x-amz-date"], "%Y%m%dT%H%M%S%z")
@@ -139,11 +170,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self.headers["x-amz-content-sha256"],
             ]
         )
-        scope = f"{given['date']}/{REGION}/s3/aws4_request"
+        scope = f"{given['date']}/{REGION}/{given['service']}/aws4_request"
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         text = f"AWS4-HMAC-SHA256\n{self.headers['x-amz-date']}\n{scope}\n{digest}"
-        key = f"AWS4{SECRET}".encode()
-        for part in (given["date"], REGION, "s3", "aws4_request", text):
+        key = f"AWS4{KEYS[given['service']][given['key']]}".encode()
+        for part in (given["date"], REGION, given["service"], "aws4_request", text):
             key = hmac.digest(key, part.encode(), "sha256")
         return key.hex()
 

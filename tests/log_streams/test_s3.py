@@ -2,17 +2,21 @@
 
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 
 from app.core.clock import utcnow
 from app.log_streams import work
+from app.log_streams.kinds import s3
 from app.log_streams.kinds.s3 import REFUSALS, SKEWED
 from app.log_streams.models import LogStream
 from tests.database import row
 from tests.factories import create_log_stream, create_tenant, create_user
-from tests.log_streams.s3_server import s3_server
+from tests.log_streams.s3_server import ROLE, SERVICE_KEY, s3_server
 from tests.log_streams.support import change, make_due, names, progress, write_due
+
+WITH_ROLE = {"role_arn": ROLE, "access_key_id": "", "secret_access_key": ""}
 
 
 @pytest.fixture
@@ -71,6 +75,71 @@ class TestObjects:
         [name] = bucket.objects
         assert name.endswith(f"-{json.loads(line)['position']}.ndjson.gz")
         assert not json.loads(line)["position"].isdecimal()
+
+
+class TestRole:
+    @pytest.fixture(autouse=True)
+    def own_key(self, app, monkeypatch):
+        s3._assume_role.cache_clear()
+        key_id, secret = SERVICE_KEY
+        own = replace(
+            app.extensions["config"], aws_access_key_id=key_id, aws_secret_access_key=secret
+        )
+        monkeypatch.setitem(app.extensions, "config", own)
+
+    def create(self, bucket, **values):
+        return create(bucket, config={**WITH_ROLE, **values})
+
+    def test_is_assumed_once_for_many_objects(self, app, bucket):
+        stream = self.create(bucket)
+        user = create_user(create_tenant())
+        for name in ("Ada", "Grace"):
+            change(app, user, name)
+            make_due(stream)
+            write_due(app)
+
+        assert names(b"\n".join(bucket.lines())) == ["Ada", "Grace"]
+        assert bucket.assumed == 1
+
+    def test_of_a_tenant_needs_the_tenants_external_id(self, app, bucket):
+        tenant = create_tenant()
+        stream = create(bucket, tenant_id=tenant.id, config=WITH_ROLE)
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        error = f"The role does not trust this service with the external id {tenant.id}."
+        assert progress(stream).test_error == error
+
+    def test_needs_a_valid_key_of_the_service(self, app, bucket, monkeypatch):
+        stream = self.create(bucket)
+        own = replace(app.extensions["config"], aws_secret_access_key="other")
+        monkeypatch.setitem(app.extensions, "config", own)
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        error = "AWS gives no keys of the role (status 403 SignatureDoesNotMatch)."
+        assert progress(stream).test_error == error
+
+    def test_needs_a_key_of_the_service(self, app, bucket, monkeypatch):
+        stream = self.create(bucket)
+        own = replace(app.extensions["config"], aws_access_key_id="")
+        monkeypatch.setitem(app.extensions, "config", own)
+
+        with app.app_context():
+            work.test(str(stream.id))
+
+        assert progress(stream).test_error == s3.NO_KEYS
+
+    def test_or_a_key_is_required(self, api, owner, bucket):
+        config = {**bucket.config, "secret_access_key": ""}
+
+        answer = api.post("/v1/log-streams", token=owner, json={"kind": "s3", "config": config})
+
+        assert answer.status_code == 422
+        [entry] = answer.get_json()["detail"]
+        assert entry["loc"] == ["body", "config", "secret_access_key"]
 
 
 class TestTest:

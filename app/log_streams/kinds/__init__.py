@@ -25,8 +25,11 @@ KINDS = {
 
 def load_config(kind: str, config: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
     """The valid settings of a stream of this kind, and its secrets; raises Invalid."""
+    schema = KINDS[kind].schema()
     try:
-        loaded = KINDS[kind].schema().load(config)
+        loaded = schema.load(config)
+        if found := list(schema.rules(loaded)):
+            raise Invalid(*found)
     except Invalid as fault:
         raise Invalid(*under("body", under("config", fault.errors))) from None
     secrets = {name: loaded.pop(name) for name in KINDS[kind].secrets if name in loaded}

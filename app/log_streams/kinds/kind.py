@@ -76,8 +76,8 @@ class Kind:
     """A kind of target.
 
     ``schema`` is that of the stream's ``config``; its fields in ``secrets`` are stored encrypted and
-    never shown. ``deliver`` gets a batch and the settings. It writes the batch, or raises Refused or
-    Unavailable. It must not take longer than a few requests, each of :data:`TIMEOUT`.
+    never shown. ``deliver`` gets a batch and the settings, with the ``owner``: the tenant's id, or
+    ``platform``. It writes the batch, or raises Refused or Unavailable. It must not take longer than a few requests, each of :data:`TIMEOUT`.
     """
 
     schema: type[Schema]
