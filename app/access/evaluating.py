@@ -63,19 +63,16 @@ def _answer(question: Question, facts: TenantFacts | None, actor: Actor) -> Verd
     refused, consumed = refusal_of(facts, question), question.context.get("consume")
     if consumed is None or facts is None or refused is not None:
         return Verdict(refused)
-    request, code = Request(**consumed), "consume_refused"
+    request = Request(**consumed)
     current_transaction().is_confirming = True
     try:
         (decision,) = consume_all(facts.tenant_id, [request], actor=actor)
     except (Invalid, NotFound, TenantSuspended) as fault:
         found = fault.errors[0]["msg"] if isinstance(fault, Invalid) else fault.detail
-        return Verdict(failed(StepName.LIMIT, found, "", code=code))
+        return Verdict(failed(StepName.LIMIT, found, "", code="consume_refused"))
     usage = decision.as_answer()
     if decision.allowed:
         facts.limits[request.feature] = decision.usage.remaining != 0 or "over_by" in usage
         return Verdict(None, usage)
-    found, code = (
-        f"The amount exceeds what is left of the limit {request.feature}.",
-        "limit_reached",
-    )
-    return Verdict(failed(StepName.LIMIT, found, "", code=code), usage)
+    found = f"The amount exceeds what is left of the limit {request.feature}."
+    return Verdict(failed(StepName.LIMIT, found, "", code="limit_reached"), usage)

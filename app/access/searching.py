@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from app.access.evaluating import refusal_of
@@ -40,14 +41,13 @@ def search(
         after=after,
         limit=limit + 1,
     )
-    wanted: Thing = getattr(question, kind)
+    wanted: Any = getattr(question, kind)
     candidates = [
         wanted._replace(type=row.asked_type or wanted.type, id=row.asked_id)
         for row in rows[:limit]
         if row.asked_id is not None
     ]
-    parts = {name: getattr(question, name) for name in ("subject", "action", "resource")}
-    questions = [Question(**parts | {kind: one}, context=question.context) for one in candidates]
+    questions = [question._replace(**{kind: one}) for one in candidates]
     facts = find_facts(questions, known.tenant_id)
     found = [
         wanted._replace(id=row.shown_id)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, bindparam, exists, or_, select, tuple_
+from sqlalchemy import Uuid, bindparam, select, tuple_
 
 from app.audit.service import add_event
 from app.core import json_text
@@ -25,7 +25,7 @@ from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.validation.scalars import is_storable
 from app.roles.authority import lock_tenant
-from app.roles.models import AccessResource, RoleAssignment
+from app.roles.models import AccessResource
 
 MAX_DEPTH = 8  # a resource without a parent has the depth 1
 MAX_MOVED = 10_000  # resources below one that gets another parent
@@ -33,17 +33,8 @@ MAX_SIZE = 16 * 1024  # bytes of the attributes, as JSON
 
 ABOVE = Statement(
     "access_resources.above",
-    """
-    WITH RECURSIVE above AS (
-        SELECT type, id, parent_type, parent_id, 1 AS level FROM access_resources
-        WHERE tenant_id = :tenant_id AND type = :type AND id = :id
-        UNION ALL
-        SELECT r.type, r.id, r.parent_type, r.parent_id, level + 1
-        FROM above a JOIN access_resources r
-            ON r.tenant_id = :tenant_id AND r.type = a.parent_type AND r.id = a.parent_id
-        WHERE level < :most
-    ) SELECT type, id FROM above
-    """,
+    "SELECT c.type, c.id FROM access_resources r, resource_chain(r.tenant_id, r.type, r.id) c"
+    " WHERE r.tenant_id = :tenant_id AND r.type = :type AND r.id = :id",
 )
 """A resource and all above it."""
 BELOW = Statement(
@@ -59,19 +50,17 @@ BELOW = Statement(
     """,
 )
 """How many levels a resource and all below it have."""
-_is_below = (
-    AccessResource.tenant_id == bindparam("tenant_id"),
-    AccessResource.parent_type == bindparam("type"),
-    AccessResource.parent_id == bindparam("id"),
-)
-_is_assigned = (
-    RoleAssignment.tenant_id == bindparam("tenant_id"),
-    RoleAssignment.resource_type == bindparam("type"),
-    RoleAssignment.resource_id == bindparam("id"),
-)
 IS_IN_USE = Statement(
     "access_resources.is_in_use",
-    select(or_(exists().where(*_is_below), exists().where(*_is_assigned))),
+    """
+    SELECT EXISTS (
+        SELECT FROM access_resources
+        WHERE tenant_id = :tenant_id AND parent_type = :type AND parent_id = :id
+    ) OR EXISTS (
+        SELECT FROM role_assignments
+        WHERE tenant_id = :tenant_id AND resource_type = :type AND resource_id = :id
+    )
+    """,
 )
 _place = (AccessResource.tenant_id, AccessResource.type, AccessResource.id)
 _after: tuple[Any, ...] = (
@@ -171,7 +160,7 @@ def delete(tenant_id: UUID, type_: str, resource_id: str, *, actor: Actor) -> No
 
 
 def _check_place(key: Mapping[str, Any], parent: Mapping[str, Any], *, is_new: bool) -> None:
-    above = ABOVE.all(tenant_id=key["tenant_id"], **parent, most=MAX_DEPTH)
+    above = ABOVE.all(tenant_id=key["tenant_id"], **parent)
     if not above:
         raise NotFound.of("parent")
     if (key["type"], key["id"]) in map(tuple, above):

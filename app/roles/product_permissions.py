@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import ARRAY, Text, any_, bindparam, func, select
+from sqlalchemy import select
 
 from app.audit.service import record, record_creation
 from app.auth.permissions import ALL, ASSIGNABLE
@@ -17,7 +17,7 @@ from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.roles.authority import LOCK_PLATFORM
-from app.roles.models import AccessRole, ProductPermission
+from app.roles.models import ProductPermission
 
 MAX_PERMISSIONS = 1_000
 LIST = Statement(
@@ -26,15 +26,11 @@ LIST = Statement(
 )
 FIND_KEYS = Statement(
     "product_permissions.find_keys",
-    select(ProductPermission.key).where(
-        ProductPermission.key == any_(bindparam("keys", type_=ARRAY(Text)))
-    ),
+    "SELECT key FROM product_permissions WHERE key = ANY (CAST(:keys AS text[]))",
 )
 COUNT_ROLES = Statement(
     "roles.count_with_permission",
-    select(func.count()).where(
-        AccessRole.permissions.contains(bindparam("keys", type_=ARRAY(Text)))
-    ),
+    "SELECT count(*) FROM roles WHERE permissions @> ARRAY[CAST(:key AS text)]",
 )
 
 
@@ -89,7 +85,7 @@ def delete(key: str, *, actor: Actor) -> None:
     LOCK_PLATFORM.execute()
     row = _get(key)
     queries.check_precondition(row)
-    if count := COUNT_ROLES.scalar(keys=[key]):
+    if count := COUNT_ROLES.scalar(key=key):
         raise PermissionInUse(f"{count} roles have this permission; remove it from them first.")
     queries.delete_row(ProductPermission, row)
     record("permission.deleted", row, Change(row._asdict(), {}), actor=actor)

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, delete, func, or_, select, update
-from sqlalchemy.orm import aliased
+from sqlalchemy import bindparam, delete, select
 
 from app.audit.service import add_event
 from app.auth.models import ApiKey
@@ -43,37 +42,31 @@ ROLE_KEY = (
     .label("role")
 )
 
-_some = select(1).where(RoleAssignment.role_id == bindparam("role_id")).limit(bindparam("limit"))
 COUNT_OF_ROLE = Statement(
-    "role_assignments.count_of_role", select(func.count()).select_from(_some.subquery())
-)
-_other = aliased(RoleAssignment.__table__)
-_one = RoleAssignment.__table__.c
-SAME = and_(
-    _other.c.tenant_id == _one.tenant_id,
-    or_(*(_other.c[name] == _one[name] for name in TARGETS)),
-    *(_other.c[name].is_not_distinct_from(_one[name]) for name in ("resource_type", "resource_id")),
-    _one.role_id == bindparam("role_id"),
-    _other.c.role_id == bindparam("other_id"),
+    "role_assignments.count_of_role",
+    "SELECT count(*) FROM (SELECT FROM role_assignments WHERE role_id = :role_id LIMIT :limit) a",
 )
 DELETE_SHORTER = Statement(
     "role_assignments.delete_shorter",
-    delete(RoleAssignment)
-    .where(SAME, or_(_other.c.expires_at.is_(None), _one.expires_at <= _other.c.expires_at))
-    .returning(RoleAssignment),
+    """
+    DELETE FROM role_assignments a USING role_assignments other
+    WHERE a.role_id = :role_id AND other.role_id = :other_id AND other.tenant_id = a.tenant_id
+        AND (other.membership_id = a.membership_id OR other.group_id = a.group_id
+            OR other.api_key_id = a.api_key_id)
+        AND a.resource_type IS NOT DISTINCT FROM other.resource_type
+        AND a.resource_id IS NOT DISTINCT FROM other.resource_id
+        AND (other.expires_at IS NULL OR a.expires_at <= other.expires_at)
+    RETURNING a.*
+    """,
 )
 """Deletes assignments of one role where the same target has another role for at least as long."""
 REPLACE = Statement(
     "role_assignments.replace_role",
-    update(RoleAssignment)
-    .where(RoleAssignment.role_id == bindparam("old_id"))
-    .values(
-        role_id=bindparam("new_id"),
-        version=RoleAssignment.version + 1,
-        updated_at=bindparam("now"),
-        updated_by_user_id=bindparam("actor_id"),
-    )
-    .returning(RoleAssignment),
+    """
+    UPDATE role_assignments SET role_id = :new_id, version = version + 1, updated_at = :now,
+        updated_by_user_id = :actor_id
+    WHERE role_id = :old_id RETURNING *
+    """,
 )
 TAKE_EXPIRED = Statement(
     "role_assignments.take_expired",
@@ -95,7 +88,7 @@ TAKE = {
         f"role_assignments.take_by_{name}",
         delete(RoleAssignment)
         .where(RoleAssignment.tenant_id == bindparam("tenant_id"), condition)
-        .returning(*_one, ROLE_KEY),
+        .returning(*RoleAssignment.__table__.c, ROLE_KEY),
     )
     for name, condition in {
         **{name: getattr(RoleAssignment, name) == bindparam("id") for name in TARGETS},

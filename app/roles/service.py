@@ -7,8 +7,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, literal, or_, select
-from sqlalchemy.orm import aliased
+from sqlalchemy import bindparam, or_, select
 
 from app.audit.service import record, record_creation
 from app.auth.permissions import ASSIGNABLE, ROLE_PERMISSIONS, Role
@@ -37,19 +36,18 @@ FIND_HEIRS = Statement(
     "roles.find_heirs",
     select(AccessRole).where(AccessRole.inherits == bindparam("key")).limit(bindparam("limit")),
 )
-_first = select(AccessRole.tenant_id, AccessRole.key, literal(1).label("level"))
-_heirs = _first.where(AccessRole.inherits == bindparam("key")).cte("heirs", recursive=True)
-_next = aliased(AccessRole)
 DEEPEST_HEIR = Statement(
     "roles.deepest_heir",
-    select(func.coalesce(func.max(_heirs.union_all(
-        select(_next.tenant_id, _next.key, _heirs.c.level + 1).where(
-            _next.inherits == _heirs.c.key,
-            or_(_heirs.c.tenant_id.is_(None), _next.tenant_id == _heirs.c.tenant_id),
-            _heirs.c.level < MAX_CHAIN,
-        )
-    ).c.level), 0)),
-)  # fmt: skip
+    """
+    WITH RECURSIVE heirs AS (
+        SELECT tenant_id, key, 1 AS level FROM roles WHERE inherits = :key
+        UNION ALL
+        SELECT r.tenant_id, r.key, h.level + 1 FROM heirs h JOIN roles r
+            ON r.inherits = h.key AND (h.tenant_id IS NULL OR r.tenant_id = h.tenant_id)
+        WHERE h.level < :most
+    ) SELECT coalesce(max(level), 0) FROM heirs
+    """,
+)
 """How many roles, of any tenant, inherit a template in a row."""
 
 
@@ -235,7 +233,7 @@ def _with(role: AccessRole, roles: RoleGraph) -> RoleGraph:
     """The graph with the changed role. Raises RoleCycle and RoleTooDeep, also for tenants' roles."""
     roles = with_role(roles, role)
     if role.tenant_id is None:
-        deepest: int = DEEPEST_HEIR.scalar(key=role.key)
+        deepest: int = DEEPEST_HEIR.scalar(key=role.key, most=MAX_CHAIN)
         if len(chain_of(roles, role.key)) + deepest > MAX_CHAIN:
             raise RoleTooDeep
     return roles

@@ -1,6 +1,6 @@
 -- List a resource and those above it; one that is not registered is listed too, alone.
 --
--- Called by: find_held_permissions, find_permitted_members
+-- Called by: app/roles/access_resources.py, find_held_permissions, find_permitted_members
 CREATE OR REPLACE FUNCTION resource_chain(wanted_tenant_id uuid, wanted_type text, wanted_id text)
 RETURNS TABLE (type text, id text) LANGUAGE sql STABLE ROWS 3 AS $$
     WITH RECURSIVE chain AS (
