@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.core.validation.scalars import is_storable
-from app.roles.authority import lock_tenant
+from app.roles.authority import check_gains_nothing, lock_tenant
 from app.roles.models import AccessResource
 
 MAX_DEPTH = 8  # a resource without a parent has the depth 1
@@ -121,7 +121,7 @@ def put(
     """Create or replace a resource. ``values`` has ``parent`` (or None) and ``attributes``.
 
     Raises NotFound for an unknown tenant or parent, ResourceCycle, ResourceTooDeep, TooManyBelow,
-    and Invalid for attributes of more than :data:`MAX_SIZE`.
+    RoleAboveOwn for a place where the actor has roles with more permissions, and Invalid for attributes of more than :data:`MAX_SIZE`.
     """
     if json_text.size(values["attributes"]) > MAX_SIZE:
         reason = f"attributes can have at most {MAX_SIZE} bytes of JSON"
@@ -136,7 +136,9 @@ def put(
     }  # fmt: skip
     has_moved = known is None or (known.parent_type, known.parent_id) != (*parent.values(),)
     if values["parent"] and has_moved:
-        _check_place(key, parent, is_new=known is None)
+        above = _check_place(key, parent, is_new=known is None)
+        before = ABOVE.all(**key)
+        check_gains_nothing(tenant_id, before, above, actor=actor)
     if known is not None:
         row, change = queries.update_row(AccessResource, known, stored, actor_id=actor.id)
         if change is not None:
@@ -159,7 +161,10 @@ def delete(tenant_id: UUID, type_: str, resource_id: str, *, actor: Actor) -> No
     _record("resource.deleted", row, Change(vars(shown(row)), {}), actor)
 
 
-def _check_place(key: Mapping[str, Any], parent: Mapping[str, Any], *, is_new: bool) -> None:
+def _check_place(
+    key: Mapping[str, Any], parent: Mapping[str, Any], *, is_new: bool
+) -> Sequence[Any]:
+    """The resources that will be above; raises if the resource cannot be below them."""
     above = ABOVE.all(tenant_id=key["tenant_id"], **parent)
     if not above:
         raise NotFound.of("parent")
@@ -173,6 +178,7 @@ def _check_place(key: Mapping[str, Any], parent: Mapping[str, Any], *, is_new: b
             raise TooManyBelow
     if len(above) + levels > MAX_DEPTH:
         raise ResourceTooDeep
+    return above
 
 
 def _get(tenant_id: UUID, type_: str, resource_id: str) -> AccessResource:

@@ -12,11 +12,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, any_, bindparam, func, or_, select
+from sqlalchemy import ARRAY, ColumnElement, Text, and_, any_, bindparam, func, or_, select, tuple_
 
 from app.auth.models import ApiKey
 from app.auth.permissions import ASSIGNABLE, Role
 from app.core.actors import Actor
+from app.core.clock import utcnow
 from app.core.db.models import Moment
 from app.core.db.queries import id_or_none, visible_id
 from app.core.db.statements import Statement
@@ -29,6 +30,7 @@ from app.scim.models import ScimMember
 from app.tenants.models import Tenant
 
 P = TypeVar("P", bound=str)
+Place = tuple[str, str]  # a resource's type and id
 LOCK_KEY = 7_021_131  # of the advisory lock; changes of a tenant's roles share it
 
 LOCK_PLATFORM = Statement("roles.lock_all", select(func.pg_advisory_xact_lock(LOCK_KEY)))
@@ -46,14 +48,24 @@ READ = Statement(
 )
 
 
+_names = (bindparam(name, type_=ARRAY(Text)) for name in ("types", "ids"))
+_places = func.unnest(*_names).table_valued("type", "id").render_derived()
+
+
 def _assigned(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
-    """A column: the keys of the roles that assignments give for the whole tenant ``until`` then."""
+    """A column: the keys of the roles that assignments give for the whole tenant, or for one of some
+    places, ``until`` then.
+    """
     keys = select(AccessRole.key).join(RoleAssignment, RoleAssignment.role_id == AccessRole.id)
     now = func.clock_timestamp()  # waiting for the lock may have taken a while
     end, until = RoleAssignment.expires_at, bindparam("until", type_=Moment)
     in_force = or_(end.is_(None), and_(end > now, end >= until))
-    whole_tenant = RoleAssignment.resource_type.is_(None)
-    return func.array(keys.where(whole_tenant, in_force, *conditions).scalar_subquery())
+    place = tuple_(RoleAssignment.resource_type, RoleAssignment.resource_id)
+    whole_tenant, placed = (
+        func.array(keys.where(where, in_force, *conditions).scalar_subquery())
+        for where in (RoleAssignment.resource_type.is_(None), place.in_(select(_places)))
+    )
+    return whole_tenant.op("||")(placed)
 
 
 _groups = (
@@ -136,7 +148,23 @@ def check_may_give(
     rank, held = _held(roles, tenant_id, actor, until)
     if Role(role.assignable_by).rank > rank:
         raise RoleAboveOwn(f"Only the role {role.assignable_by} or a higher one can assign this.")
-    missing = roles.permissions_of(role.key) - held
+    _check_has(held, roles.permissions_of(role.key))
+
+
+def check_gains_nothing(
+    tenant_id: UUID, before: Collection[Place], after: Collection[Place], *, actor: Actor
+) -> None:
+    """Raise RoleAboveOwn if the actor has more for the places ``after`` than ``before``."""
+    if actor.role is None:
+        return
+    roles = read(tenant_id)
+    _, held = _held(roles, tenant_id, actor, None, before)
+    _, given = _held(roles, tenant_id, actor, utcnow(), after)
+    _check_has(held, given)
+
+
+def _check_has(held: frozenset[str], wanted: frozenset[str]) -> None:
+    missing = wanted - held
     if ALL_OF_PRODUCT in held:
         missing &= ASSIGNABLE
     if missing:
@@ -155,17 +183,22 @@ def held_until(
 
 
 def _held(
-    roles: RoleGraph, tenant_id: UUID | None, actor: Actor, until: datetime | None
+    roles: RoleGraph,
+    tenant_id: UUID | None,
+    actor: Actor,
+    until: datetime | None,
+    places: Collection[Place] = (),
 ) -> tuple[int, frozenset[str]]:
-    """The actor's rank, and their permissions for the whole tenant, ``until`` then."""
+    """The actor's rank, and their permissions for the tenant and these places, ``until`` then."""
+    where = {"types": [type_ for type_, _ in places], "ids": [id_ for _, id_ in places]}
     rank, keys, permissions = Role(str(actor.role)).rank, [str(actor.role)], frozenset[str]()
     if actor.id.startswith("key:"):
-        key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")), until=until)
+        key = FIND_KEY.one(key_id=UUID(actor.id.removeprefix("key:")), until=until, **where)
         keys, permissions = key.keys, frozenset(key.permissions)
         if actor.has_platform_key:
             permissions |= {ALL_OF_PRODUCT}
     elif (user_id := id_or_none(actor.id)) is not None:
-        member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id, until=until)
+        member = FIND_MEMBER.first(tenant_id=tenant_id, user_id=user_id, until=until, **where)
         keys = [] if member is None else [member.role, *member.keys]
         rank = Role.VIEWER.rank if member is None else Role(member.role).rank
     if Role.OWNER in keys:

@@ -235,14 +235,15 @@ def get_resource(query: dict[str, Any], resource_type: str, resource_id: str) ->
 @resources.arguments(TenantChoiceSchema, location="query")
 @resources.arguments(schemas.ResourceSetSchema)
 @resources.response(200, schemas.ResourceSchema)
-@resources.raises(ResourceCycle, ResourceTooDeep, TooManyBelow, NotFound.of("parent"))
+@resources.raises(RoleAboveOwn, ResourceCycle, ResourceTooDeep, TooManyBelow, NotFound.of("parent"))
 def set_resource(
     query: dict[str, Any], body: dict[str, Any], resource_type: str, resource_id: str
 ) -> SimpleNamespace:
     """Set a resource: register it, or replace its parent and its attributes.
 
     A type has up to 64 letters, digits and `_.:-`, an id up to 255 characters. A right on the
-    parent holds for the resource too, at the next question.
+    parent holds for the resource too, at the next question. Where this would give permissions to
+    yourself, you need them already.
     """
     _check("resource_type", resource_type, schemas.RESOURCE_TYPE)
     _check("resource_id", resource_id, schemas.RESOURCE_ID)

@@ -7,6 +7,7 @@ from tests.factories import (
     create_assignment,
     create_member,
     create_resource,
+    create_role,
     create_tenant,
     platform_token,
 )
@@ -110,6 +111,25 @@ class TestPut:
         answer = api.put(f"{PATH}/project/apollo", token=admin, json={"parent": place(foreign)})
 
         assert (answer.status_code, answer.get_json()["code"]) == (404, "parent_not_found")
+
+    @pytest.mark.parametrize("known", [False, True])
+    def test_nobody_gains_by_the_place_of_a_resource(self, api, tenant, owner, known):
+        _, membership, token = create_member(tenant, role="admin")
+        role = create_role(tenant, "docs:read")
+        mine, yours = (create_resource(tenant, "folder", name) for name in ("mine", "yours"))
+        for folder in (mine, create_resource(tenant, "folder", "too")):
+            create_assignment(tenant, role, membership_id=membership.id, resource=folder)
+        create_resource(tenant, "doc", "own", parent=mine)
+        if known:
+            create_resource(tenant, "doc", "1", parent=yours)
+
+        def put(name, folder, token=token):
+            body = {"parent": {"type": "folder", "id": folder}}
+            return api.put(f"{PATH}/doc/{name}", token=token, json=body)
+
+        assert put("1", "mine").get_json()["code"] == "role_above_own"
+        assert [put(*place).status_code for place in (("1", "yours"), ("own", "too"))] == [200, 200]
+        assert put("1", "mine", owner).status_code == 200
 
     def test_refuses_a_cycle(self, api, tenant, admin):
         first, *_, last = chain(tenant, "folder", 3)
