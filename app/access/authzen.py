@@ -141,7 +141,7 @@ def _place(kind: str, token: str, mark: str) -> str:
             or (kind == "subject" and place and not id_or_none(place))
         ):
             raise ValueError("not written here")
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError, RecursionError):
         reason = "this is not the next_token of a page of the same search"
         raise Invalid(value_error(["body", "page", "token"], reason, token)) from None
     return str(place)

@@ -247,7 +247,9 @@ class TestHostileBodies:
 
         assert ask(body)["decision"] is ("a" in properties)
 
-    @pytest.mark.parametrize("token", ["x", "W10=", "bnVsbA==", "é", "\0", "WyJhIiwgImIiXQ=="])
+    @pytest.mark.parametrize(
+        "token", ["x", "W10=", "bnVsbA==", "é", "\0", "WyJhIiwgImIiXQ==", "W1tb" * 1_000]
+    )
     def test_a_token_of_another_search_is_refused(self, api, key, token):
         body = {**question(), "page": {"token": token}}
 
