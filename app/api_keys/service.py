@@ -112,8 +112,7 @@ def create(
         "prefix": secret[:PREFIX_LENGTH],
         "permissions": [str(permission) for permission in wanted],
         "expires_at": expires_at,
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
+        **actor.authorship,
     }
     key = insert_row(ApiKey, values)
     record_creation("api_key.created", key, actor=actor, hidden=SECRET)

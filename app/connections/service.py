@@ -110,8 +110,7 @@ def create(
             "tenant_id": tenant_id,
             "acts_as": str(actor.role or Role.OWNER),
             **_stored_token(token),
-            "created_by_user_id": actor.id,
-            "updated_by_user_id": actor.id,
+            **actor.authorship,
         },
     )
     record_creation("scim_connection.created", connection, actor=actor, hidden=HIDDEN)

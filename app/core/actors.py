@@ -26,6 +26,11 @@ class Actor:
     has_platform_key: bool = False
 
     @property
+    def authorship(self) -> dict[str, str]:
+        """The columns of a new row that say who created it, see :class:`app.core.db.models.Attributed`."""
+        return {"created_by_user_id": self.id, "updated_by_user_id": self.id}
+
+    @property
     def is_platform(self) -> bool:
         return self.role is None or self.has_platform_key
 

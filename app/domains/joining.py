@@ -189,8 +189,7 @@ def _create(domain: Domain, person: Person, user: User | None, *, actor: Actor) 
         "domain": domain.name,
         "state": state.value,
         "user_id": user and user.id,
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
+        **actor.authorship,
     }
     request = insert_row(JoinRequest, values)
     record_creation(ACTIONS[state], request, actor=actor)

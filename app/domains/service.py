@@ -93,8 +93,7 @@ def create(
             "record_value": secrets.token_urlsafe(32),
             "unconfirmed_since": now,
             "next_check_at": now + timedelta(minutes=1),
-            "created_by_user_id": actor.id,
-            "updated_by_user_id": actor.id,
+            **actor.authorship,
         },
         conflicts=CONFLICTS,
     )

@@ -203,8 +203,7 @@ def change(invitation: Invitation, values: Mapping[str, Any], action: str, *, ac
 
 
 def _insert(values: Mapping[str, Any], actor: Actor) -> Any:
-    actors = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
-    row = get_invitation(insert_row(Invitation, {**values, **actors}).id)
+    row = get_invitation(insert_row(Invitation, {**values, **actor.authorship}).id)
     record_creation("invitation.created", row, actor=actor, hidden=HIDDEN)
     return row
 

@@ -92,8 +92,7 @@ def create(
         "types": sorted(set(types)),
         "description": description,
         "state": state,
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
+        **actor.authorship,
     }
     stream = insert_row(LogStream, values)
     progress = {

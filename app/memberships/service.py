@@ -100,8 +100,7 @@ def create_for(
         "user_id": user.id,
         "tenant_id": user.tenant_id,
         "idp_org_id": user.idp_org_id,
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
+        **actor.authorship,
     }
     with writes(into) as w:
         membership = w.insert(Membership, values, conflicts=CONFLICTS)

@@ -144,8 +144,7 @@ def put(
         if change is not None:
             _record("resource.updated", row, change, actor)
         return shown(row)
-    by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
-    row = insert_row(AccessResource, {**key, **stored, **by})
+    row = insert_row(AccessResource, {**key, **stored, **actor.authorship})
     _record("resource.created", row, Change({}, vars(shown(row))), actor)
     return shown(row)
 

@@ -74,8 +74,7 @@ def put(key: str, values: Mapping[str, Any], *, actor: Actor) -> ProductPermissi
         return row
     if queries.count_where(ProductPermission) >= MAX_PERMISSIONS:
         raise TooManyPermissions
-    by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
-    row = insert_row(ProductPermission, {**values, "key": key, **by})
+    row = insert_row(ProductPermission, {**values, "key": key, **actor.authorship})
     record_creation("permission.created", row, actor=actor)
     return row
 

@@ -48,12 +48,11 @@ def follow(wanted: Mapping[tuple[UUID, UUID], AbstractSet[str]], *, into: Writes
         membership_ids=[membership_id for _, membership_id in wanted],
         keys=list(set[str]().union(*wanted.values())),
     )
-    by = {"created_by_user_id": SYSTEM_IDP.id, "updated_by_user_id": SYSTEM_IDP.id}
     for tenant_id, membership_id, role, row in found:
         is_wanted = role.key in wanted[tenant_id, membership_id]
         if is_wanted and row.id is None:
             place = {"tenant_id": tenant_id, "membership_id": membership_id, "role_id": role.id}
-            row = into.insert(RoleAssignment, {**place, **by, "source": SOURCE})
+            row = into.insert(RoleAssignment, {**place, **SYSTEM_IDP.authorship, "source": SOURCE})
             record("role_assignment.created", row, role.key, actor=SYSTEM_IDP, into=into)
         elif not is_wanted and row.source == SOURCE:
             queries.delete_row(RoleAssignment, row)

@@ -167,8 +167,7 @@ def create(
             "resource_id": place["id"],
             "expires_at": until,
             "source": source,
-            "created_by_user_id": actor.id,
-            "updated_by_user_id": actor.id,
+            **actor.authorship,
         },
         conflicts=CONFLICTS,
     )

@@ -118,8 +118,7 @@ def create(tenant_id: UUID | None, values: Mapping[str, Any], *, actor: Actor) -
         raise RoleExists
     if sum(role.tenant_id == tenant_id for role in roles.by_key.values()) >= MAX_ROLES:
         raise TooManyRoles
-    by = {"created_by_user_id": actor.id, "updated_by_user_id": actor.id}
-    role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **by})
+    role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **actor.authorship})
     _check(role, roles, actor=actor)
     record_creation("role.created", role, actor=actor)
     return role

@@ -118,8 +118,7 @@ def create(
         "contact": contact,
         "digest": digest_of(token),
         "expires_at": min(expires_at, held_until or expires_at),
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
+        **actor.authorship,
     }
     link = insert_row(SetupLink, values)
     record_creation("setup_link.created", link, actor=actor, hidden=SECRET)

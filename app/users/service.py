@@ -101,8 +101,7 @@ def insert_in(tenant: Tenant, values: Mapping[str, Json], *, actor: Actor, into:
             **with_key(values),
             "tenant_id": tenant.id,
             "idp_org_id": tenant.idp_org_id,
-            "created_by_user_id": actor.id,
-            "updated_by_user_id": actor.id,
+            **actor.authorship,
         },
         conflicts=CONFLICTS,
     )

@@ -105,8 +105,7 @@ def create(
         "public_key": public_key,
         "is_active": is_active,
         "disabled_reason": None if is_active else DisabledReason.UNTESTED.value,
-        "created_by_user_id": actor.id,
-        "updated_by_user_id": actor.id,
+        **actor.authorship,
     }
     endpoint = insert_row(WebhookEndpoint, values)
     state = {
