@@ -319,7 +319,7 @@ def copy_rows(table, columns, row_id, times):
 def columns_of(table):
     return query(
         "SELECT column_name AS name FROM information_schema.columns"
-        " WHERE table_name = :name AND is_generated = 'NEVER'",
+        " WHERE table_schema = 'public' AND table_name = :name AND is_generated = 'NEVER'",
         name=table,
     )
 
