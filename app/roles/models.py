@@ -55,7 +55,6 @@ class AccessRole(Attributed, Row):
         Index(None, "created_at", "id"),
         Index(None, "key"),
         Index(None, "inherits", postgresql_where=text("inherits IS NOT NULL")),
-        Index(None, "permissions", postgresql_using="gin"),
         updated_index(),
     )
     resource_name = "role"

@@ -182,7 +182,6 @@ def upgrade():
         ["inherits"],
         postgresql_where=sa.text("inherits IS NOT NULL"),
     )
-    op.create_index(op.f("ix_roles_permissions"), "roles", ["permissions"], postgresql_using="gin")
     for target in ("membership_id", "group_id", "api_key_id"):
         op.create_index(
             f"uq_role_assignments_{target}",

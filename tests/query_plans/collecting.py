@@ -263,7 +263,7 @@ def collect(tenants: int) -> list[Statement]:
         # Plans follow these statistics, and not those of a later moment, when tables may be empty.
         _run(session, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
         fill(session, tenants=tenants, users_per_tenant=USERS_PER_TENANT)
-        _run(session, FURTHER, "VACUUM roles", "ANALYZE")  # the former completes the GIN index
+        _run(session, FURTHER, "ANALYZE")
         world = create_world(app, Document.of(app))
         _run(
             session,

@@ -21,6 +21,7 @@ MAY_SCAN = {
     "log_streams.list_behind": "It looks at those of all tenants, every hour.",
     "log_streams.list_troubled": "It looks at those of all tenants, for a finding.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
+    "roles.count_with_permission": "It looks at those of all tenants, once for a deleted permission.",
     "setup_links.list": "For the platform it looks for a state in a table that people fill.",
     "usage_counters.count_over_limits": "It counts over all tenants, every ten minutes.",
     "usage_counters.list_over_limits": "It looks at all tenants, for half a second at most.",
