@@ -154,6 +154,7 @@ def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> Log
     values = {
         "position": find_start(start, owner_of(stream.tenant_id)),
         "batch_end": None,
+        "batch_name": None,
         "claim": None,
         "warned_at": None,
         "next_attempt_at": utcnow() if stream.state in RUNNING else None,

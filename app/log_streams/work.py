@@ -7,10 +7,10 @@ claims the stream when the lease is over, and writes the same batch again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from random import uniform
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -28,7 +28,7 @@ from app.events.ocsf import to_ocsf
 from app.events.schemas import EventSchema
 from app.events.service import as_seen_by, read_rows
 from app.log_streams.kinds import KINDS
-from app.log_streams.kinds.kind import Batch, Kind, Limits, Record, Refused, Unavailable
+from app.log_streams.kinds.kind import Batch, Limits, Record, Refused, Unavailable
 from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
 from app.log_streams.service import RUNNING, set_progress, set_state
 from app.webhooks.endpoints import encryption
@@ -65,17 +65,11 @@ class Claim(NamedTuple):
     claim: UUID
 
 
-@dataclass(frozen=True)
-class Work:
-    """A batch to write; ``values`` is the progress after it."""
+class Work(NamedTuple):
+    """What writes a batch, and the progress after it."""
 
-    kind: Kind
-    batch: Batch
-    settings: dict[str, Json]
+    deliver: Callable[[], None]
     values: dict[str, Any]
-
-    def deliver(self) -> None:
-        self.kind.deliver(self.batch, self.settings)
 
 
 def claim(most: int) -> list[Claim]:
@@ -112,7 +106,8 @@ def load(one: Claim) -> Work | None:
         if progress.batch_end is None:
             _set(one, {"batch_end": end, "batch_name": name})
         values |= {"last_object": name, "last_position": str(records[-1].position)}
-        return Work(kind, Batch(name, records), _settings(stream, progress), values)
+        settings = _settings(stream, progress)
+    return Work(partial(kind.deliver, Batch(name, records), settings), values)
 
 
 def store(one: Claim, result: Mapping[str, Any] | Refused | Unavailable) -> None:

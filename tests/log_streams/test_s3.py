@@ -11,8 +11,8 @@ from app.log_streams import work
 from app.log_streams.kinds import s3
 from app.log_streams.kinds.s3 import REFUSALS, SKEWED
 from app.log_streams.models import LogStream
-from tests.database import row
-from tests.factories import create_log_stream, create_tenant, create_user
+from tests.database import query, row
+from tests.factories import create_log_stream, create_tenant, create_user, platform_token
 from tests.log_streams.s3_server import ROLE, SERVICE_KEY, s3_server
 from tests.log_streams.support import change, make_due, names, progress, write_due
 
@@ -63,6 +63,23 @@ class TestObjects:
 
         assert names(b"\n".join(bucket.lines())) == ["Ada", "Grace"]
         assert (bucket.puts, len(bucket.objects)) == (3, 2)
+
+    def test_has_another_name_after_a_rewind(self, app, api, bucket):
+        stream = create(bucket, start="beginning")
+        change(app, create_user(create_tenant()), "Ada", "Grace")
+        bucket.judge = lambda name: (503, "SlowDown")
+        write_due(app)
+        failed = progress(stream).batch_name
+        [first, _] = query("SELECT position FROM events WHERE type = 'user.updated' ORDER BY 1")
+
+        body, path = {"from": first.position}, f"/v1/log-streams/{stream.id}/rewind"
+        api.post(path, token=platform_token(), json=body)
+        bucket.judge = lambda name: None
+        write_due(app)
+
+        [name] = bucket.objects
+        assert failed not in name
+        assert names(b"\n".join(bucket.lines())) == ["Grace"]
 
     def test_a_tenants_name_tells_no_position(self, app, bucket):
         tenant = create_tenant()
