@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import logging
 
-import psycopg2
 from flask import Response
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.core.db.statements import Statement
-from app.core.db.transactions import transaction
+from app.core.db.transactions import DATABASE_FAULTS, transaction
 from app.core.http.request import current_request
 
 log = logging.getLogger(__name__)
@@ -35,6 +33,6 @@ def record_refused_use(response: Response) -> Response:
     try:
         with transaction():
             RECORD_USE.execute(key_id=str(key_id))
-    except (psycopg2.Error, PoolTimeout) as fault:
+    except DATABASE_FAULTS as fault:
         log.warning("key_use_not_recorded", extra={"reason": type(fault).__name__})
     return response

@@ -16,9 +16,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import psycopg2
 from flask import Flask
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.billing import api, mirror
 from app.billing.api import NOT_FOUND, ReadFailed
@@ -29,6 +27,7 @@ from app.core.clock import utcnow
 from app.core.db import retries
 from app.core.db.statements import Statement
 from app.core.db.tenancy import platform_transaction
+from app.core.db.transactions import DATABASE_FAULTS
 from app.core.jobs.queues import logged_errors
 from app.core.jobs.signals import listening
 from app.core.observability.logs import resume_request
@@ -110,7 +109,7 @@ def _lease(app: Flask, provider: BillingProvider, most: int) -> Sequence[Any]:
     try:
         with app.app_context(), CONNECTIONS:
             return retries.run(lambda: LEASE.all(source=provider.name, most=most, until=until))
-    except (psycopg2.Error, PoolTimeout) as fault:
+    except DATABASE_FAULTS as fault:
         log.warning("billing_reader_failed", extra={"reason": type(fault).__name__})
         return ()
 

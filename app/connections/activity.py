@@ -12,17 +12,15 @@ import logging
 import re
 from urllib.parse import parse_qsl
 
-import psycopg2
 from flask import Request, Response, g, request
 from prometheus_client import Counter
 from sqlalchemy import Uuid, bindparam, text
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.connections.models import Connection
 from app.core.db import tenancy
 from app.core.db.queries import id_or_none
 from app.core.db.statements import Statement
-from app.core.db.transactions import transaction
+from app.core.db.transactions import DATABASE_FAULTS, transaction
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +93,7 @@ def record(response: Response) -> Response:
                 detail=detail,
                 error=error,
             )
-    except (psycopg2.Error, PoolTimeout) as fault:
+    except DATABASE_FAULTS as fault:
         log.warning("scim_request_not_recorded", extra={"reason": type(fault).__name__})
     else:
         if provider is not None:  # None for a connection that was deleted meanwhile

@@ -7,11 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 
-import psycopg2
 from flask import Flask
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.audit.service import OUTBOX
+from app.core.db.transactions import DATABASE_FAULTS
 from app.core.jobs.signals import Signal, listening
 from app.events import positions
 
@@ -40,7 +39,7 @@ def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
                     if moved:
                         DELIVERIES.notify()
                         SEQUENCED.notify()
-            except (psycopg2.Error, PoolTimeout) as fault:
+            except DATABASE_FAULTS as fault:
                 log.warning("sequencer_failed", extra={"reason": type(fault).__name__})
                 limit = FEW  # so many are moved in time, however large they are
                 time.sleep(PAUSE)

@@ -13,13 +13,10 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import psycopg2
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries, retries, tenancy
-from app.core.db.transactions import RowChanged
+from app.core.db.transactions import DATABASE_FAULTS, RowChanged
 from app.core.db.writes import writes
 from app.core.errors import Entry, error
 from app.core.validation import messages
@@ -32,7 +29,7 @@ MAX_FAULTS = 1000  # of one import
 MAX_FAULT = 8 * 1024  # bytes of a line's errors
 MAX_INPUT = 1024  # bytes of an error's input
 TOO_LONG = "The errors of this line are too long to be shown."
-RESUMABLE = (psycopg2.Error, PoolTimeout, RowChanged)
+RESUMABLE = (*DATABASE_FAULTS, RowChanged)
 
 Counts = dict[str, dict[str, int]]
 

@@ -11,11 +11,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-import psycopg2
 from flask import Flask
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.db.transactions import RowChanged
+from app.core.db.transactions import DATABASE_FAULTS, RowChanged
 from app.log_streams import work
 from app.log_streams.kinds.kind import Refused, Unavailable
 
@@ -23,7 +21,7 @@ log = logging.getLogger(__name__)
 
 THREADS = 32  # batches at a time
 INTERVAL = 1.0  # seconds between two looks at the database; the end of a batch ends the wait
-FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
+FAULTS = (*DATABASE_FAULTS, RowChanged)
 DATABASE = threading.Lock()  # one thread at a time works with it, by one connection
 
 

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from app.core.db import tenancy
 from app.core.db.replicas.watch import State
-from app.core.db.transactions import current_transaction
+from app.core.db.transactions import DATABASE_FAULTS, current_transaction
 from app.core.health import gauge
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.observability.metrics import SharedMetric
@@ -76,7 +76,7 @@ class _All(Collector):
             for domain in current_app.extensions["health"]:
                 if hasattr(domain, "metrics"):
                     yield from domain.metrics()
-        except service.DATABASE_FAULTS:
+        except DATABASE_FAULTS:
             current_transaction().close()  # the commit at the request's end then sends nothing
 
 

@@ -6,20 +6,17 @@ from functools import cache
 from hmac import compare_digest
 from pathlib import Path
 
-import psycopg2
 from flask import current_app
 from redis.exceptions import RedisError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.config import current_config
 from app.core.db.replicas.reading import EXTENSION
 from app.core.db.replicas.watch import Replicas, State
 from app.core.db.statements import Statement
-from app.core.db.transactions import current_transaction
+from app.core.db.transactions import DATABASE_FAULTS, current_transaction
 from app.core.errors import Unauthenticated
 from app.core.jobs.queues import connection
 
-DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)
 FIND_MIGRATION = Statement("operations.find_migration", "SELECT version_num FROM alembic_version")
 # How many connections the role has open, how many others than this one are in use, and how many
 # PostgreSQL allows to all roles together, except superusers. PostgreSQL is asked, because only it

@@ -16,16 +16,14 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-import psycopg2
 from flask import Flask
 from prometheus_client import Gauge
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.access import snapshot
 from app.auth.proofs import Proof
 from app.config import Config
 from app.core.db import tenancy
-from app.core.db.transactions import transaction
+from app.core.db.transactions import DATABASE_FAULTS, transaction
 from app.core.errors import AppError, Forbidden, Unauthenticated, Unavailable
 from app.core.jobs.signals import listening
 from app.events import service
@@ -125,7 +123,7 @@ class Hub:
                         self._check_flags()
                         self._check_credentials()
                         self._show_life()
-                except (psycopg2.Error, PoolTimeout) as fault:
+                except DATABASE_FAULTS as fault:
                     log.warning("streams_failed", extra={"reason": type(fault).__name__})
                     time.sleep(PAUSE)
                 except Exception:

@@ -17,6 +17,7 @@ import psycopg2
 from psycopg2 import extensions
 from psycopg2.errors import ReadOnlySqlTransaction
 from sqlalchemy import PoolProxiedConnection
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.datastructures import ETags
 
 from app.core.db import json_rows
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DATABASE_FAULTS = (psycopg2.Error, PoolTimeout)  # the latter: no connection is free
 IDLE = extensions.TRANSACTION_STATUS_IDLE
 # The end of the WAL in bytes, with what is not flushed: correct with any synchronous_commit.
 WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"

@@ -14,11 +14,9 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
-import psycopg2
 from flask import Flask
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.core.db.transactions import RowChanged
+from app.core.db.transactions import DATABASE_FAULTS, RowChanged
 from app.core.jobs.signals import listening
 from app.events.sequencer import DELIVERIES
 from app.webhooks.deliveries import work
@@ -33,7 +31,7 @@ SLOW_TOGETHER = 50  # slow attempts at a time, above which none of a slow endpoi
 THREADS = 200  # attempts at a time
 INTERVAL = 0.1  # seconds between two looks at the database; a message through Redis ends the wait
 PAUSE = 1.0  # seconds, after a fault of PostgreSQL
-FAULTS = (psycopg2.Error, PoolTimeout, RowChanged)
+FAULTS = (*DATABASE_FAULTS, RowChanged)
 
 
 def run_sender(app: Flask, *, stop: Callable[[], bool]) -> None:
