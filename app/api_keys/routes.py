@@ -11,7 +11,7 @@ from app.audit.routes import add_history
 from app.auth.guard import current_principal, requires
 from app.auth.models import ApiKey
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import owner_id
+from app.auth.tenant_choice import OwnerChoiceSchema, owner_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
@@ -34,7 +34,7 @@ def list_keys(query: dict[str, Json]) -> Page:
 
 @blp.post("")
 @requires(Permission.API_KEYS_WRITE)
-@blp.arguments(schemas.KeyOwnerSchema, location="query")
+@blp.arguments(OwnerChoiceSchema, location="query")
 @blp.arguments(schemas.ApiKeyCreateSchema)
 @blp.response(201, schemas.ApiKeyCreatedSchema, shown_once=("secret",))
 @blp.raises(PermissionBeyondOwn, ExpiryBeyondOwn, TooManyKeys)
@@ -43,7 +43,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
 
     A platform credential creates a key of one tenant with `tenant_id`. Without it, and without an
     organization in its token, it creates a platform key, which has its permissions in **all**
-    tenants; the answer's `tenant_id` is then null.
+    tenants; the answer's `tenant_id` is then null. A tenant can have 100 active keys.
 
     A key that expires can only create keys that expire no later: set `expires_at`.
     """

@@ -63,14 +63,3 @@ class ApiKeyQuerySchema(PageQuerySchema):
     is_active = Bool(
         description="Only keys that are neither revoked nor expired, or only the others."
     )
-
-
-class KeyOwnerSchema(Schema):
-    """The owner of the new key."""
-
-    tenant_id = Uuid(
-        description="The tenant, for platform credentials. Without it the key belongs to the "
-        "tenant of the token's organization (422 `missing` if no tenant has it), or to the "
-        "platform if the credential names no organization. A tenant can have at most 100 "
-        "active keys."
-    )

@@ -26,6 +26,16 @@ class TenantOrOwnSchema(Schema):
     tenant_id = Uuid(load_default=None, description="The tenant; by default the credential's own.")
 
 
+class OwnerChoiceSchema(Schema):
+    """The owner of a new row."""
+
+    tenant_id = Uuid(
+        description="The tenant, for platform credentials. Without it the row belongs to the tenant"
+        " of the token's organization (422 `missing` if no tenant has it), or to the platform if the"
+        " credential names no organization."
+    )
+
+
 def target_id(tenant_id: UUID | None = None, *, source: str = "query") -> UUID:
     """``tenant_id`` or, if that is None, the credential's tenant. The tenant may not exist.
 

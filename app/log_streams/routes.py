@@ -8,7 +8,7 @@ from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import owner_id
+from app.auth.tenant_choice import OwnerChoiceSchema, owner_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.includes import by_id, columns_of, related
@@ -18,7 +18,6 @@ from app.log_streams import schemas, service
 from app.log_streams.models import LogStream, LogStreamProgress
 from app.log_streams.service import TooManyLogStreams
 from app.webhooks.endpoints.encryption import SecretsKeyMissing
-from app.webhooks.endpoints.schemas import EndpointOwnerSchema
 
 blp = Blueprint(
     "log_streams",
@@ -52,7 +51,7 @@ def list_streams(query: dict[str, Any]) -> Page:
 
 @blp.post("")
 @requires(Permission.LOG_STREAMS_WRITE)
-@blp.arguments(EndpointOwnerSchema, location="query")
+@blp.arguments(OwnerChoiceSchema, location="query")
 @blp.arguments(schemas.LogStreamCreateSchema)
 @blp.response(201, schemas.LogStreamSchema)
 @blp.raises(TooManyLogStreams, SecretsKeyMissing, PositionGone)
@@ -61,8 +60,8 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> LogStream:
 
     A tenant's stream gets the tenant's events, as the tenant reads them at `/v1/events`, but never
     the token of an invitation. Without `tenant_id`, and without an organization in the token, it is
-    a stream of the platform, which gets the events of **all** tenants. A batch is written when it is
-    full, and at least once a minute. Also needs `events:read`.
+    a stream of the platform, which gets the events of **all** tenants. Each can have 10 streams. A
+    batch is written when it is full, and at least once a minute. Also needs `events:read`.
     """
     current_principal().check(Permission.EVENTS_READ)
     tenant_id = owner_id(query.get("tenant_id"))

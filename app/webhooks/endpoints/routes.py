@@ -8,7 +8,7 @@ from app.audit.includes import HISTORY, TENANT
 from app.audit.routes import add_history
 from app.auth.guard import current_actor, current_principal, requires
 from app.auth.permissions import Permission
-from app.auth.tenant_choice import owner_id
+from app.auth.tenant_choice import OwnerChoiceSchema, owner_id
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.includes import by_id, related
@@ -55,7 +55,7 @@ def list_endpoints(query: dict[str, Json]) -> Page:
 
 @blp.post("")
 @requires(Permission.EVENTS_WRITE)
-@blp.arguments(schemas.EndpointOwnerSchema, location="query")
+@blp.arguments(OwnerChoiceSchema, location="query")
 @blp.arguments(schemas.WebhookEndpointCreateSchema)
 @blp.response(201, schemas.WebhookEndpointSecretSchema, shown_once=("secret",))
 @blp.raises(TooManyEndpoints, SecretsKeyMissing)
@@ -65,8 +65,8 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them at
     `/v1/events`. A platform credential creates it with `tenant_id`. Without it, and without an
     organization in its token, it creates an endpoint of the platform, which gets the events of
-    **all** tenants and of the platform; the answer's `tenant_id` is then null. Also needs
-    `events:read`, because the endpoint gets what this permission reads.
+    **all** tenants and of the platform; the answer's `tenant_id` is then null. Each can have 20
+    endpoints. Also needs `events:read`, because the endpoint gets what this permission reads.
     """
     _check_gets_events(body)
     tenant_id = owner_id(query.get("tenant_id"))

@@ -169,16 +169,6 @@ class WebhookEndpointQuerySchema(PageQuerySchema):
     )
 
 
-class EndpointOwnerSchema(Schema):
-    """The owner of the new endpoint."""
-
-    tenant_id = Uuid(
-        description="The tenant, for platform credentials. Without it the endpoint belongs to"
-        " the tenant of the token's organization (422 `missing` if no tenant has it), or to the"
-        " platform if the credential names no organization. Each can have 20 endpoints."
-    )
-
-
 def _header_errors(headers: dict[str, Json]) -> Iterable[Entry]:
     if len(headers) > MAX_HEADERS:
         yield value_error((), f"there can be at most {MAX_HEADERS} headers")
