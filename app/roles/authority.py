@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Text, and_, any_, bindparam, func, or_, select, tuple_
+from sqlalchemy import bindparam, func, or_, select
 
-from app.auth.models import ApiKey
 from app.auth.permissions import ASSIGNABLE, Role
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db.models import Moment
 from app.core.db.queries import id_or_none, visible_id
 from app.core.db.statements import Statement
 from app.core.errors import NotFound
-from app.memberships.models import Membership
 from app.memberships.owners import RoleAboveOwn, locked_owners
-from app.roles.models import AccessRole, RoleAssignment
+from app.roles.models import AccessRole
 from app.roles.role_graph import ALL_OF_PRODUCT, RoleGraph
-from app.scim.models import ScimMember
 from app.tenants.models import Tenant
 
 P = TypeVar("P", bound=str)
@@ -46,59 +42,36 @@ READ = Statement(
         or_(AccessRole.tenant_id == bindparam("tenant_id"), AccessRole.tenant_id.is_(None))
     ),
 )
-
-
-_names = (bindparam(name, type_=ARRAY(Text)) for name in ("types", "ids"))
-_places = func.unnest(*_names).table_valued("type", "id").render_derived()
-
-
-def _assigned(*conditions: ColumnElement[bool]) -> ColumnElement[Any]:
-    """A column: the keys of the roles that assignments give for the whole tenant, or for one of some
-    places, ``until`` then.
-    """
-    keys = select(AccessRole.key).join(RoleAssignment, RoleAssignment.role_id == AccessRole.id)
-    now = func.clock_timestamp()  # waiting for the lock may have taken a while
-    end, until = RoleAssignment.expires_at, bindparam("until", type_=Moment)
-    in_force = or_(end.is_(None), and_(end > now, end >= until))
-    place = tuple_(RoleAssignment.resource_type, RoleAssignment.resource_id)
-    whole_tenant, placed = (
-        func.array(keys.where(where, in_force, *conditions).scalar_subquery())
-        for where in (RoleAssignment.resource_type.is_(None), place.in_(select(_places)))
-    )
-    return whole_tenant.op("||")(placed)
-
-
-_groups = (
-    select(ScimMember.group_id)
-    .where(ScimMember.tenant_id == Membership.tenant_id, ScimMember.user_id == Membership.user_id)
-    .correlate(Membership)  # two levels above
-)
+# Waiting for the lock may have taken a while, so the time is that of the clock.
+_ASSIGNED = """
+    SELECT r.key FROM role_assignments a JOIN roles r ON r.id = a.role_id
+    WHERE (a.resource_type IS NULL OR (a.resource_type, a.resource_id) IN (
+            SELECT * FROM unnest(CAST(:types AS text[]), CAST(:ids AS text[]))
+        )) AND (
+            a.expires_at IS NULL OR (a.expires_at > clock_timestamp() AND a.expires_at >= :until)
+        )
+"""
 FIND_MEMBER = Statement(
     "roles.find_member",
-    select(
-        Membership.role,
-        _assigned(
-            RoleAssignment.tenant_id == Membership.tenant_id,
-            or_(
-                RoleAssignment.membership_id == Membership.id,
-                RoleAssignment.group_id == any_(func.array(_groups.scalar_subquery())),
-            ),
-        ).label("keys"),
-    ).where(
-        Membership.tenant_id == bindparam("tenant_id"),
-        Membership.user_id == bindparam("user_id"),
-        Membership.is_active,
-    ),
+    f"""
+    SELECT m.role, ARRAY({_ASSIGNED} AND a.tenant_id = m.tenant_id AND (
+        a.membership_id = m.id OR a.group_id = ANY (ARRAY(
+            SELECT s.group_id FROM scim_members s
+            WHERE s.tenant_id = m.tenant_id AND s.user_id = m.user_id
+        ))
+    )) AS keys
+    FROM memberships m WHERE m.tenant_id = :tenant_id AND m.user_id = :user_id AND m.is_active
+    """,  # noqa: S608 - no input
 )
 FIND_KEY = Statement(
     "roles.find_key",
-    select(
-        ApiKey.permissions,
-        _assigned(
-            RoleAssignment.tenant_id == ApiKey.tenant_id, RoleAssignment.api_key_id == ApiKey.id
-        ).label("keys"),
-    ).where(ApiKey.id == bindparam("key_id")),
+    f"""
+    SELECT k.permissions,
+        ARRAY({_ASSIGNED} AND a.tenant_id = k.tenant_id AND a.api_key_id = k.id) AS keys
+    FROM api_keys k WHERE k.id = :key_id
+    """,  # noqa: S608 - no input
 )
+"""The roles that assignments give for the tenant or for some places: ``until`` then, or always."""
 
 
 def lock_tenant(tenant_id: UUID) -> Sequence[UUID]:
