@@ -31,11 +31,12 @@ def named_actions() -> set[str]:
             continue
         tree = ast.parse(path.read_text())
         statements = {
-            id(argument)
+            id(part)
             for call in ast.walk(tree)
             if isinstance(call, ast.Call)
             and ast.unparse(call.func).rpartition(".")[2] in NOT_ACTIONS
             for argument in call.args
+            for part in (argument, *getattr(argument, "values", ()))  # of a formatted text
         }
         found |= {
             node.value
