@@ -150,10 +150,8 @@ def create(
         found = queries.find_row(TARGETS[name], tenant_id=tenant_id, id=target_id)
         if found is None or getattr(found, "revoked_at", None) is not None:
             raise NotFound.of(name.removesuffix("_id"))
-    place = values.get("resource") or {"type": None, "id": None}
-    if values.get("resource") and not queries.find_row(
-        AccessResource, tenant_id=tenant_id, **place
-    ):
+    place = values.get("resource")
+    if place and not queries.find_row(AccessResource, tenant_id=tenant_id, **place):
         raise NotFound.of(AccessResource)
     until = values.get("expires_at")
     authority.check_may_give(role, roles, tenant_id, actor=actor, until=until)
@@ -163,8 +161,8 @@ def create(
             **target,
             "tenant_id": tenant_id,
             "role_id": role.id,
-            "resource_type": place["type"],
-            "resource_id": place["id"],
+            "resource_type": place and place["type"],
+            "resource_id": place and place["id"],
             "expires_at": until,
             "source": source,
             **actor.authorship,
@@ -230,12 +228,6 @@ def _record_all(action: str, rows: Iterable[Any], actor: Actor) -> None:
     with writes() as w:
         for row in rows:
             record(action, row, row.role, actor=actor, into=w)
-
-
-def count_of_role(role_id: UUID, *, limit: int) -> int:
-    """How many assignments have the role, counted up to ``limit``."""
-    count: int = COUNT_OF_ROLE.scalar(role_id=role_id, limit=limit)
-    return count
 
 
 def record(

@@ -190,8 +190,7 @@ def create_assignment(query: dict[str, Any], body: dict[str, Any]) -> SimpleName
     It is added to what they have, and counts at the next request. You need every permission of the
     role yourself, and the role that its `assignable_by` names.
     """
-    tenant_id = target_id(query.get("tenant_id"))
-    return role_assignments.create(tenant_id, body, actor=current_actor())
+    return role_assignments.create(_tenant(query), body, actor=current_actor())
 
 
 @assignments.get("/<role_assignment_id>")

@@ -202,13 +202,6 @@ class PlaceSchema(Documented):
     id = Name(required=True, min_length=1, metadata=RESOURCE_NAME)
 
 
-class AnsweredPlaceSchema(Documented, AnswerSchema):
-    """The name of a resource, as answers have it."""
-
-    type = Str()
-    id = Str(metadata=RESOURCE_NAME)
-
-
 class RoleAssignmentSchema(Documented, AttributedSchema):
     """A role of a membership, of a group's members or of an API key. One of the three is not null."""
 
@@ -217,7 +210,7 @@ class RoleAssignmentSchema(Documented, AttributedSchema):
     group_id = Uuid(nullable=True)
     api_key_id = Uuid(nullable=True)
     role = Str()
-    resource = Nested(AnsweredPlaceSchema, nullable=True)
+    resource = Nested(PlaceSchema, nullable=True)
     expires_at = AwareDateTime(nullable=True)
     source = Str(description="Who made it: `api`, `idp` (the identity provider) or `scim`.")
 
@@ -262,7 +255,7 @@ class ResourceSchema(Documented, AnswerSchema):
     type = Str()
     id = Str(metadata=RESOURCE_NAME)
     tenant_id = Uuid()
-    parent = Nested(AnsweredPlaceSchema, nullable=True)
+    parent = Nested(PlaceSchema, nullable=True)
     attributes = JsonObject()
     created_at = AwareDateTime()
     created_by_user_id = Str(metadata=OPERATOR)

@@ -172,7 +172,9 @@ def delete(role_id: UUID | str, *, replace_with: str | None = None, actor: Actor
     heirs = [other for other in roles.by_key.values() if other.inherits == role.key]
     if role.tenant_id is None:  # the roles of all tenants
         heirs = FIND_HEIRS.all(key=role.key, limit=MAX_REPLACED + 1)
-    uses = len(heirs) + role_assignments.count_of_role(role.id, limit=MAX_REPLACED + 1)
+    uses = len(heirs) + role_assignments.COUNT_OF_ROLE.scalar(
+        role_id=role.id, limit=MAX_REPLACED + 1
+    )
     if uses and (replace_with is None or uses > MAX_REPLACED):
         number = f"more than {MAX_REPLACED:,}" if uses > MAX_REPLACED else f"{uses}"
         raise RoleInUse(f"The role is assigned or inherited {number} times.")
