@@ -43,9 +43,10 @@ def evaluate(
     is decided; if it does not fit, the verdict is a no. ``home``: see :func:`find_facts`.
     """
     facts = iter(find_facts([one for one in questions if isinstance(one, Question)], home))
+    left: dict[tuple[UUID, str], bool] = {}
     verdicts: list[Verdict] = []
     for one in questions:
-        verdict = _answer(one, next(facts), actor) if isinstance(one, Question) else one
+        verdict = _answer(one, next(facts), actor, left) if isinstance(one, Question) else one
         verdicts.append(verdict)
         ending = Semantic.DENY_ON_FIRST_DENY if verdict.refused else Semantic.PERMIT_ON_FIRST_PERMIT
         if semantic is ending:
@@ -59,7 +60,12 @@ def refusal_of(facts: TenantFacts | None, question: Question) -> Step | None:
     return next((step for step in steps if step.outcome is Outcome.FAILED), None)
 
 
-def _answer(question: Question, facts: TenantFacts | None, actor: Actor) -> Verdict:
+def _answer(
+    question: Question, facts: TenantFacts | None, actor: Actor, left: dict[tuple[UUID, str], bool]
+) -> Verdict:
+    """``left`` says what is left of the limits that the answers before have counted."""
+    if facts is not None:
+        facts.limits.update((key, left[id_, key]) for id_, key in left if id_ == facts.tenant_id)
     refused, consumed = refusal_of(facts, question), question.context.get("consume")
     if consumed is None or facts is None or refused is not None:
         return Verdict(refused)
@@ -72,7 +78,7 @@ def _answer(question: Question, facts: TenantFacts | None, actor: Actor) -> Verd
         return Verdict(failed(StepName.LIMIT, found, "", code="consume_refused"))
     usage = decision.as_answer()
     if decision.allowed:
-        facts.limits[request.feature] = decision.usage.remaining != 0 or "over_by" in usage
+        left[facts.tenant_id, request.feature] = decision.usage.remaining != 0 or "over_by" in usage
         return Verdict(None, usage)
     found = f"The amount exceeds what is left of the limit {request.feature}."
     return Verdict(failed(StepName.LIMIT, found, "", code="limit_reached"), usage)

@@ -174,6 +174,21 @@ class TestConsumption:
         made = [each["decision"] for each in answers["evaluations"]]
         assert made == [True, True, False, False]
 
+    def test_entries_count_for_all_who_are_asked_about_by_the_platform(
+        self, ask, ada, tenant, role
+    ):
+        user, membership, _ = create_member(tenant, "viewer")
+        assign(tenant, role, membership_id=membership.id)
+        entries = [
+            question(ada.id, consume={"feature": "invoices", "amount": 2}),
+            question(user.id),
+        ]
+        token = platform_token()
+
+        answers = ask({"evaluations": entries}, path="/access/v1/evaluations", token=token)
+
+        assert [each["decision"] for each in answers["evaluations"]] == [True, False]
+
     @pytest.mark.parametrize(
         ("semantic", "count"), [("deny_on_first_deny", 2), ("permit_on_first_permit", 1)]
     )
