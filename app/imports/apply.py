@@ -16,12 +16,13 @@ from app.core.actors import Actor
 from app.core.db.queries import find_row
 from app.core.db.transactions import savepoint
 from app.core.db.writes import Writes, writes
-from app.core.errors import Invalid
+from app.core.errors import AppError, Invalid
 from app.core.json_text import differs
 from app.custom_fields import metadata
 from app.custom_fields.entities import TENANT, USER
 from app.flags import overrides
 from app.flags.models import FeatureOverride
+from app.imports import access_lines
 from app.imports.line_schemas import Kind
 from app.imports.lines import Line
 from app.imports.outcomes import OF_ONE_LINE, REFUSED_BY_POSTGRES, Outcome, Result, entries
@@ -69,7 +70,7 @@ class _Set:
 
     New tenants, users, memberships and subscriptions are inserted by one statement at the end, and
     changes of users and memberships are written by one statement per table. After that plans follow
-    the subscriptions, and then overrides are written.
+    the subscriptions, and then overrides, roles, resources and assignments are written.
     """
 
     def __init__(self, lines: Sequence[Line], actor: Actor) -> None:
@@ -114,6 +115,9 @@ class _Set:
         last: Steps = {
             Kind.SUBSCRIPTION: self._update_subscription,
             Kind.OVERRIDE: self._apply_override,
+            **{
+                kind: partial(self._apply_access, step) for kind, step in access_lines.STEPS.items()
+            },
         }
         self._run(last, results)
         return [results[line.number] for line in self._lines]
@@ -261,6 +265,14 @@ class _Set:
         written = {"flag_value": known.flag_value, **changes}
         overrides.update_override(known.id, written, is_superadmin=True, actor=self._actor)
         return Outcome.UPDATED
+
+    def _apply_access(self, step: access_lines.Step, line: Line) -> Outcome:
+        tenant_id = self._rows.tenant_of(line).id
+        try:
+            with savepoint():
+                return step(tenant_id, _own(line), self._actor)
+        except AppError as fault:
+            raise Invalid(*entries(fault)) from None
 
     def _preset_of(self, tenant_id: UUID, name: str | None) -> PlanPreset:
         if name is None:  # the plan as it is now: a subscription of this set may have changed it

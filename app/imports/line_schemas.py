@@ -7,11 +7,12 @@ from enum import StrEnum
 from typing import Any
 
 from app.core.errors import Entry
-from app.core.validation.fields import AwareDateTime, Bool, Literal, Str
+from app.core.validation.fields import AwareDateTime, Bool, JsonObject, Literal, Nested, Str
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
 from app.flags.schemas import OverrideCreateSchema
 from app.memberships.schemas import MembershipCreateSchema
+from app.roles.schemas import ROLE_KEY, AccessRoleUpdateSchema, PlaceSchema
 from app.subscriptions.schemas import SubscriptionCreateSchema
 from app.tenants.schemas import TenantCreateSchema
 from app.users.schemas import UserCreateSchema
@@ -25,6 +26,9 @@ class Kind(StrEnum):
     USER = "user"
     MEMBERSHIP = "membership"
     OVERRIDE = "override"
+    ROLE = "role"
+    RESOURCE = "resource"
+    ROLE_ASSIGNMENT = "role_assignment"
 
 
 class OfTenantSchema(Schema):
@@ -82,11 +86,45 @@ class OverrideLineSchema(OfTenantSchema, OverrideCreateSchema):
     preset_name = Str()
 
 
+class RoleLineSchema(OfTenantSchema, AccessRoleUpdateSchema):
+    """A role of the tenant's own, by ``key``."""
+
+    type = Literal(Kind.ROLE.value, required=True)
+    key = Str(required=True, pattern=ROLE_KEY)
+
+
+class ResourceLineSchema(OfTenantSchema):
+    """A resource, by the type and id in ``resource``."""
+
+    type = Literal(Kind.RESOURCE.value, required=True)
+    resource = Nested(PlaceSchema, required=True)
+    parent = Nested(PlaceSchema, nullable=True)
+    attributes = JsonObject()
+
+
+class RoleAssignmentLineSchema(OfTenantSchema):
+    """An assignment to a member, who is named by ``idp_user_id`` or ``email``."""
+
+    type = Literal(Kind.ROLE_ASSIGNMENT.value, required=True)
+    idp_user_id = Str()
+    email = Str()
+    role = Str(required=True)
+    resource = Nested(PlaceSchema, nullable=True)
+    expires_at = AwareDateTime(nullable=True)
+
+    def rules(self, values: dict[str, Any]) -> Iterable[Entry]:
+        if not values.get("idp_user_id") and not values.get("email"):
+            yield refused("missing", ["body", "idp_user_id"], None)
+
+
 SCHEMAS: dict[Kind, Schema] = {
     Kind.TENANT: TenantLineSchema(),
     Kind.SUBSCRIPTION: SubscriptionLineSchema(),
     Kind.USER: UserLineSchema(),
     Kind.MEMBERSHIP: MembershipLineSchema(),
     Kind.OVERRIDE: OverrideLineSchema(),
+    Kind.ROLE: RoleLineSchema(),
+    Kind.RESOURCE: ResourceLineSchema(),
+    Kind.ROLE_ASSIGNMENT: RoleAssignmentLineSchema(),
 }
 KIND = Literal(*(kind.value for kind in Kind))

@@ -26,7 +26,15 @@ NAMES = {
     Kind.MEMBERSHIP: ("idp_membership_id", "idp_user_id"),
     Kind.SUBSCRIPTION: ("bp_subscription_id",),
     Kind.OVERRIDE: ("flag_key",),
+    Kind.ROLE: ("key",),
+    Kind.ROLE_ASSIGNMENT: ("idp_user_id",),
 }
+COMES_AFTER = {
+    Kind.SUBSCRIPTION: Kind.OVERRIDE,
+    Kind.USER: Kind.ROLE_ASSIGNMENT,
+    Kind.MEMBERSHIP: Kind.ROLE_ASSIGNMENT,
+}
+"""Kind -> the kind after which it comes into the next set, as a set applies it before that one."""
 BLANK = b" \t\r\xef\xbb\xbf"  # white space, and the bytes of a byte order mark
 
 
@@ -86,13 +94,13 @@ def split(blocks: Iterable[bytes], *, end: int = 0, number: int = 0) -> Iterator
 def sets(lines: Iterable[RawLine], *, end: int = 0, number: int = 0) -> Iterator[LineSet]:
     """The lines in sets, in their order; a blank line is in no set but counts.
 
-    An override's preset may be the tenant's plan, which follows the subscriptions. So a
-    subscription comes into the next set after an override.
+    An override's preset may be the tenant's plan, which follows the subscriptions, and an
+    assignment can make the last owner but one. So lines come into the next set by COMES_AFTER.
     """
     start, first = end, number
     taken: list[Line] = []
     keys: set[tuple[str, ...]] = set()
-    has_override = False
+    kinds: set[Kind] = set()
     for raw in lines:
         line = parse(raw)
         own = set() if line is None or line.errors else set(_keys_of(line))
@@ -101,15 +109,15 @@ def sets(lines: Iterable[RawLine], *, end: int = 0, number: int = 0) -> Iterator
             or raw.number - first > MAX_SET_BLANK
             or raw.end - start > MAX_SET_BYTES
         )
-        must_wait = has_override and line is not None and line.kind is Kind.SUBSCRIPTION
+        must_wait = line is not None and line.kind and COMES_AFTER.get(line.kind) in kinds
         if number > first and (is_full or must_wait or keys & own):
             yield LineSet(taken, end, number)
-            start, first, taken, keys, has_override = end, number, [], set(), False
+            start, first, taken, keys, kinds = end, number, [], set(), set()
         end, number = raw.end, raw.number
         keys |= own
         if line is not None:
             taken.append(line)
-            has_override |= line.kind is Kind.OVERRIDE
+            kinds |= {line.kind} if line.kind else set()
     if number > first:
         yield LineSet(taken, end, number)
 
@@ -164,7 +172,7 @@ def _kind_of(document: Any) -> Kind:
 
 
 def _keys_of(line: Line) -> Iterator[tuple[str, ...]]:
-    """What no other line of the same set may have. Overrides are applied one by one."""
+    """What no other line of the same set may have. Other kinds are applied one by one."""
     match line.kind:
         case Kind.TENANT:
             yield (Kind.TENANT, line.idp_org_id)

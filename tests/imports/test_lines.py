@@ -3,7 +3,14 @@
 import pytest
 
 from app.imports.lines import MAX_LINE, MAX_SET_BLANK, sets, split
-from tests.imports.files import as_file, override_line, subscription_line, tenant_line, user_line
+from tests.imports.files import (
+    as_file,
+    member_line,
+    override_line,
+    subscription_line,
+    tenant_line,
+    user_line,
+)
 
 
 class TestSplit:
@@ -53,6 +60,16 @@ class TestSets:
         lines = [subscription_line(), override_line("a", 1), tenant_line(), subscription_line("s")]
 
         assert sizes(*lines) == [3, 1]
+
+    def test_end_before_people_after_an_assignment(self):
+        assignment = {
+            "type": "role_assignment",
+            "idp_org_id": "org",
+            "idp_user_id": "a",
+            "role": "x",
+        }
+
+        assert sizes(assignment, b"{}", tenant_line(), user_line("a"), member_line("a")) == [3, 2]
 
     def test_are_limited_in_bytes(self):
         assert sizes(*(tenant_line(f"o{n}", name="x" * 900_000) for n in range(3))) == [2, 1]
