@@ -131,9 +131,10 @@ def put(
     known = queries.find_row(AccessResource, **key)
     queries.check_precondition(known)
     parent = values["parent"] or {"type": None, "id": None}
-    stored = {
-        "parent_type": parent["type"], "parent_id": parent["id"], "attributes": values["attributes"],
-    }  # fmt: skip
+    attributes = values["attributes"]
+    if known is not None and _in_order(attributes) == _in_order(known.attributes):
+        attributes = known.attributes  # PostgreSQL has ordered the keys
+    stored = {"parent_type": parent["type"], "parent_id": parent["id"], "attributes": attributes}
     has_moved = known is None or (known.parent_type, known.parent_id) != (*parent.values(),)
     if values["parent"] and has_moved:
         above = _check_place(key, parent, is_new=known is None)
@@ -158,6 +159,10 @@ def delete(tenant_id: UUID, type_: str, resource_id: str, *, actor: Actor) -> No
         raise ResourceInUse
     queries.delete_row(AccessResource, row)
     _record("resource.deleted", row, Change(vars(shown(row)), {}), actor)
+
+
+def _in_order(attributes: Mapping[str, Any]) -> str:
+    return json.dumps(attributes, sort_keys=True)
 
 
 def _check_place(

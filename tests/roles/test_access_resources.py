@@ -44,7 +44,7 @@ class TestPut:
         assert (read.get_json(), read.headers["ETag"]) == (second.get_json(), '"2"')
 
     def test_the_same_again_changes_nothing(self, api, admin):
-        body = {"attributes": {"b": 1, "a": [1.5, None]}}
+        body = {"attributes": {"status": "open", "a": {"second": 1.0, "x": [True, None]}}}
 
         answers = [api.put(f"{PATH}/project/apollo", token=admin, json=body) for _ in range(2)]
 
