@@ -56,6 +56,7 @@ DOMAINS = (
     "search",
     "privacy",
     "domains",
+    "history",
     "identity_sync",
     "access",
     "events",

@@ -8,13 +8,13 @@ every statement reads the past. The credential and its rights are those of today
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from app.core.clock import utcnow
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope, in_platform_scope
-from app.core.errors import Invalid, NotFound, value_error
+from app.core.errors import Invalid, Location, NotFound, value_error
 from app.events import service as events
 from app.tenants.models import Tenant
 
@@ -43,31 +43,47 @@ HAS_TENANT = Statement(
 )
 
 
+class Moment(NamedTuple):
+    """The last position at or before a time."""
+
+    position: int
+    time: datetime
+
+
 def enter(as_of: str, tenant_id: UUID | None) -> str:
     """Let the statements of this transaction read the rows of a moment; returns its position.
 
-    ``as_of`` is a time (RFC 3339) or a position of the event feed. ``tenant_id`` is the tenant whose
-    rows are wanted, None for all. Raises Invalid for a text that is neither, a time in the future and
-    a position that was not given to this credential, and NotFound where the tenant did not exist.
+    ``as_of`` is as in :func:`find`. ``tenant_id`` is the tenant whose rows are wanted, None for
+    all. Raises what :func:`find` does, and NotFound where the tenant did not exist.
     """
     own = current_scope().tenant_id
-    time = _time(as_of)
-    with in_platform_scope():  # the order is that of all tenants
-        found: Any
-        if time is not None:
-            found = FIND_MOMENT.first(time=time)
-        else:
-            found = FIND_POSITION.first(position=events.read_position(as_of, own, LOCATION))
-    position = 0 if found is None else found.position
-    moment = time or (utcnow() if found is None else found.created_at)
-    ENTER.execute(position=str(position), time=moment.isoformat())
+    found = find(as_of, LOCATION)
+    ENTER.execute(position=str(found.position), time=found.time.isoformat())
     wanted = own or tenant_id
     if wanted is not None and not HAS_TENANT.scalar(id=str(wanted)):
         raise NotFound.of(Tenant)
-    return str(events.shown_position(position, own))
+    return str(events.shown_position(found.position, own))
 
 
-def _time(text: str) -> datetime | None:
+def find(text: str, loc: Location) -> Moment:
+    """The moment of a time (RFC 3339) or of a position of the event feed.
+
+    Raises Invalid at ``loc`` for a text that is neither, a time in the future, and a position that
+    was not given to this credential.
+    """
+    time = _time(text, loc)
+    own = current_scope().tenant_id
+    with in_platform_scope():  # the order is that of all tenants
+        if time is not None:
+            found = FIND_MOMENT.first(time=time)
+        else:
+            found = FIND_POSITION.first(position=events.read_position(text, own, loc))
+    if found is None:
+        return Moment(0, time or utcnow())
+    return Moment(found.position, time or found.created_at)
+
+
+def _time(text: str, loc: Location) -> datetime | None:
     """The time, None for a text that is none; raises Invalid for one in the future."""
     if text.isdecimal():
         return None
@@ -76,10 +92,10 @@ def _time(text: str) -> datetime | None:
     except ValueError:
         return None
     if time.tzinfo is None:
-        raise Invalid(value_error(LOCATION, "a time needs an offset, such as Z", text))
+        raise Invalid(value_error(loc, "a time needs an offset, such as Z", text))
     if time > utcnow():
-        raise Invalid(value_error(LOCATION, "must not be in the future", text))
+        raise Invalid(value_error(loc, "must not be in the future", text))
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        raise Invalid(value_error(LOCATION, "year 0 is out of range", text)) from None
+        raise Invalid(value_error(loc, "year 0 is out of range", text)) from None

@@ -104,6 +104,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "operations_state_get_queues": ("jobs stats",),
     "privacy_request_erasure": ("users delete",),
     "search_find": ("search for Q...",),
+    "history_list_changes": ("tenants changes",),
     "tenant_plans_assign": ("tenants plan set PLAN_NAME",),
     "tenant_plans_explain": ("tenants plan show",),
     "tenant_plans_withdraw": ("tenants plan clear",),

@@ -1,0 +1,104 @@
+"""``GET /v1/tenants/{id}/changes``: what differs between two moments."""
+
+import json
+
+import pytest
+
+from app.history import differences
+from tests.factories import create_member, create_tenant, create_user, platform_token
+from tests.history.test_reading import Life
+
+
+@pytest.fixture
+def owner(tenant):
+    return create_member(tenant, role="owner")[2]
+
+
+@pytest.fixture
+def position(api):
+    def read():
+        api.sequence()
+        return api.get("/v1/events?limit=1000", token=platform_token()).get_json()["next_cursor"]
+
+    return read
+
+
+def path_of(tenant):
+    return f"/v1/tenants/{tenant.id}/changes"
+
+
+def test_each_row_is_there_once_with_what_differs(api, tenant, owner, position):
+    user, same = create_user(tenant, first_name="Ada"), create_user(tenant)
+    api.patch(f"/v1/users/{user.id}", token=owner, json={"last_name": "Before"})
+    start = position()
+    for names in ({"first_name": "A"}, {"first_name": "Grace"}, {"last_name": "Hopper"}):
+        assert api.patch(f"/v1/users/{user.id}", token=owner, json=names).status_code == 200
+    for name in ("x", same.first_name):
+        api.patch(f"/v1/users/{same.id}", token=owner, json={"first_name": name})
+    end = position()
+    api.patch(f"/v1/users/{user.id}", token=owner, json={"last_name": "After"})
+    position()
+
+    query = {"from": start, "to": end}
+    answer = api.get(path_of(tenant), token=platform_token(), query_string=query)
+
+    first, second = answer.get_json()["data"]
+    assert (first["target_type"], first["target_id"]) == ("user", str(user.id))
+    assert first["changes"] == {
+        "first_name": {"before": "Ada", "after": "Grace"},
+        "last_name": {"before": "Before", "after": "Hopper"},
+    }
+    assert first["actions"] == ["user.updated"]
+    assert len(first["actors"]) == 1
+    assert (second["target_id"], second["changes"]) == (str(same.id), {})
+
+
+def test_agrees_with_the_reads_at_both_moments(api):
+    life = Life(api, 3)
+    api.sequence()
+    marks = []
+    for _ in range(4):
+        for _ in range(8):
+            life.change()
+        api.sequence()
+        found = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
+        marks.append((found, life.read()))
+
+    for tenant in life.tenants:
+        (start, before), (end, after) = marks[0], marks[-1]
+        sent = {"from": start, "to": end}
+        path = f"/v1/tenants/{tenant['id']}/changes"
+        rows = api.get(path, token=life.token, query_string=sent).get_json()["data"]
+        changed = {row["target_id"] for row in rows if row["target_type"] == "user"}
+        users = f"/v1/users?tenant_id={tenant['id']}"
+        old, new = (rows_of(each[users]) for each in (before, after))
+        assert {one for one in old | new if old.get(one) != new.get(one)} <= changed
+
+
+def rows_of(answer):
+    return {row["id"]: row for row in json.loads(answer[1])["data"]}
+
+
+class TestBounds:
+    def test_too_many_changes_are_refused(self, api, tenant, owner, position, monkeypatch):
+        create = {"idp_user_id": "x", "email": "x@example.com"}
+        start = position() or "0"
+        assert api.post("/v1/users", token=owner, json=create).status_code == 201
+        position()
+        monkeypatch.setattr(differences, "MAX_CHANGES", 0)
+
+        answer = api.get(f"{path_of(tenant)}?from={start}", token=platform_token())
+
+        assert (answer.status_code, answer.get_json()["code"]) == (409, "too_many_changes")
+
+    @pytest.mark.parametrize(
+        "query", ["", "?from=x", "?from=2999-01-01T00:00:00Z", "?from=2026-01-01T00:00:00Z&to=y"]
+    )
+    def test_refuses(self, api, tenant, owner, query):
+        assert api.get(path_of(tenant) + query, token=owner).status_code == 422
+
+    def test_another_tenant_is_unknown(self, api, owner):
+        other = create_tenant()
+        early = "2026-01-01T00:00:00Z"
+
+        assert api.get(f"{path_of(other)}?from={early}", token=owner).status_code == 404
