@@ -77,7 +77,10 @@ def find(text: str, loc: Location) -> Moment:
         if time is not None:
             found = FIND_MOMENT.first(time=time)
         else:
-            found = FIND_POSITION.first(position=events.read_position(text, own, loc))
+            position = events.read_position(text, own, loc)
+            if position > events.last_position():  # or a replica does not have it yet
+                raise Invalid(value_error(loc, "no event has this position yet", text))
+            found = FIND_POSITION.first(position=position)
     if found is None:
         return Moment(0, time or utcnow())
     return Moment(found.position, time or found.created_at)

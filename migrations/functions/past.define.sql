@@ -1,8 +1,8 @@
 -- Make the view `past.<table>`: the rows that the table had at the position that is asked for.
 --
 -- A row's columns are those that its audit rows have recorded up to the position, with the defaults
--- of today for columns that were added later. A deleted row is absent. A migration that changes the
--- columns of one of these tables calls this again.
+-- of today for columns that were added later. A deleted row is absent, and one whose creation is not
+-- in the trail. A migration that changes the columns of one of these tables calls this again.
 --
 -- wanted_table: the table. kind: the target type of its audit rows. changes: a condition on the audit
 -- row `a`; others say something about the row, but do not change it. trail: where the audit rows are
@@ -41,6 +41,7 @@ BEGIN
             FROM %6$s a LEFT JOIN LATERAL json_each(a.after) c ON true
             WHERE a.target_type = %3$L AND a.position <= past.last_position() AND %4$s
             GROUP BY a.tenant_id, a.row_id
+            HAVING bool_or(a.action = %3$L || '.created')
         ) g
         CROSS JOIN LATERAL json_populate_record(NULL::public.%1$I, g.state) r
         %5$s

@@ -188,6 +188,12 @@ class TestOneTenant:
         assert entry["loc"] == ["query", "as_of"]
         assert word in entry["msg"]
 
+    def test_refuses_a_position_that_no_event_has_yet(self, api, life):
+        answer = api.get("/v1/users?as_of=999999999", token=life[0].token)
+
+        assert answer.status_code == 422
+        assert "no event has this position yet" in answer.text
+
     def test_there_is_nothing_before_the_tenant(self, api, life):
         life, tenant_id, user = life
         early = "2020-01-01T00:00:00Z"
@@ -199,6 +205,28 @@ class TestOneTenant:
         ):
             assert api.get(path, token=life.token).status_code == 404
         assert api.get(f"/v1/users?as_of={early}", token=life.token).get_json()["data"] == []
+
+    def test_what_is_said_about_a_row_does_not_change_it(self, api, life):
+        life, tenant_id, user = life
+        life.call("PUT", f"/v1/tenants/{tenant_id}/notes", {"text": "calls on Mondays"})
+        owner = {"user_id": user["id"], "role": "owner"}
+        life.call("POST", "/v1/memberships/tenant", owner, tenant_id=tenant_id)
+        life.call("POST", f"/v1/users/{user['id']}/export")
+        api.sequence()
+        now = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
+
+        assert life.read(as_of=now) == life.read()
+
+    def test_a_row_without_its_creation_is_absent(self, api, life):
+        life, _, user = life
+        life.call("PATCH", f"/v1/users/{user['id']}", {"first_name": "Grace"})
+        api.sequence()
+        database.execute("DELETE FROM audit_positions WHERE target_type = 'user' AND version = 1")
+        now = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
+
+        past = api.get(f"/v1/users?as_of={now}", token=life.token)
+
+        assert past.get_json()["data"] == []
 
     def test_what_was_erased_is_gone_from_the_past(self, app, api, life):
         life, tenant_id, user = life
