@@ -84,9 +84,12 @@ def load(one: Claim) -> Work | None:
     Raises Refused and Unavailable.
     """
     with _scope_of(one):
+        stream = queries.find_locked(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
         progress = queries.find_row(LogStreamProgress, **one._asdict())
-        stream = queries.find_row(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
         if stream is None or progress is None:
+            return None
+        if stream.state not in RUNNING:  # it was paused meanwhile
+            _set(one, {"next_attempt_at": None})
             return None
         kind, now = KINDS[stream.kind], utcnow()
         records, end, may_be_more = _read(stream, progress, kind.limits)

@@ -81,6 +81,20 @@ class TestObjects:
         assert failed not in name
         assert names(b"\n".join(bucket.lines())) == ["Grace"]
 
+    def test_an_error_in_an_answer_200_is_tried_again(self, app, bucket):
+        stream = create(bucket)
+        change(app, create_user(create_tenant()), "Ada")
+        bucket.judge = lambda _: (200, "InternalError")
+        write_due(app)
+        error = progress(stream).last_error
+
+        bucket.judge = lambda _: None
+        make_due(stream)
+        write_due(app)
+
+        assert error == "The target answers with the error InternalError."
+        assert names(b"\n".join(bucket.lines())) == ["Ada"]
+
     def test_a_tenants_name_tells_no_position(self, app, bucket):
         tenant = create_tenant()
         create(bucket, tenant_id=tenant.id)

@@ -11,6 +11,7 @@ from app.log_streams import work
 from app.log_streams.kinds import KINDS
 from app.log_streams.kinds.kind import Limits
 from app.log_streams.models import LogStream
+from app.log_streams.runner import Writer
 from tests.database import execute, query, row
 from tests.factories import create_log_stream, create_tenant, create_user, platform_token
 from tests.log_streams.support import change, make_due, names, progress, write_due, write_due_once
@@ -167,6 +168,18 @@ class TestClaims:
         assert found.last_object is not None
         assert found.next_attempt_at is None
         assert row(LogStream, id=stream.id).state == "paused"
+
+    def test_a_stream_that_is_paused_before_its_batch_is_read_stays_paused(self, app, api, target):
+        stream = create(target)
+        change(app, create_user(create_tenant()), "Ada")
+        writer = Writer(app)
+        [(are_failing, one)] = writer.claim()
+
+        api.post(f"/v1/log-streams/{stream.id}/pause", token=platform_token())
+        writer.write(one, are_failing=are_failing)
+
+        assert target.received == []
+        assert progress(stream).next_attempt_at is None
 
     def test_an_attempt_whose_claim_was_replaced_changes_nothing(self, app, api, target):
         stream = create(target)

@@ -79,6 +79,8 @@ def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
     if code == "RequestTimeTooSkewed":
         raise Unavailable(SKEWED)
     check(answer, "key")
+    if code:  # some services begin an answer with 200 before they have written
+        raise Unavailable(f"The target answers with the error {code}.")
 
 
 def _keys(config: Mapping[str, Json]) -> tuple[str, str, str]:
