@@ -101,7 +101,7 @@ def create(
         "secrets": encrypted,
         "position": find_start(start, tenant_id),
         "next_attempt_at": utcnow() if state in RUNNING else None,
-        "written_until": start if isinstance(start, datetime) else utcnow(),
+        "written_until": min(start, utcnow()) if isinstance(start, datetime) else utcnow(),
     }
     insert_row(LogStreamProgress, progress)
     record_creation("log_stream.created", stream, actor=actor)
