@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 
 from app.core.clock import utcnow
-from app.log_streams import work
+from app.log_streams import runner, work
 from app.log_streams.kinds import KINDS
 from app.log_streams.kinds.kind import Limits
 from app.log_streams.models import LogStream
-from app.log_streams.runner import Writer
 from tests.database import execute, query, row
 from tests.factories import create_log_stream, create_tenant, create_user, platform_token
 from tests.log_streams.support import change, make_due, names, progress, write_due, write_due_once
@@ -172,11 +171,10 @@ class TestClaims:
     def test_a_stream_that_is_paused_before_its_batch_is_read_stays_paused(self, app, api, target):
         stream = create(target)
         change(app, create_user(create_tenant()), "Ada")
-        writer = Writer(app)
-        [(are_failing, one)] = writer.claim()
+        [one] = runner.claim(app)
 
         api.post(f"/v1/log-streams/{stream.id}/pause", token=platform_token())
-        writer.write(one, are_failing=are_failing)
+        runner.write(app, one)
 
         assert target.received == []
         assert progress(stream).next_attempt_at is None
