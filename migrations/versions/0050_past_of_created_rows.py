@@ -32,18 +32,19 @@ CHANGES = f"a.action NOT IN ({LISTED})"
 
 
 def upgrade():
-    define(revision, CHANGES)
+    install(revision, "past.define")
+    define(CHANGES)
 
 
 def downgrade():
-    define("0049", EARLIER)
+    install("0049", "past.define")
+    define(EARLIER)
 
 
-def define(of, changes):
-    """Make the views by the function of a revision; those that use them are dropped with them."""
-    install(of, "past.define")
+def define(changes):
+    """Make the views again. Those that use them are dropped with them."""
     for table, kind in TABLES.items():
         op.execute(f"SELECT past.define('{table}', '{kind}', '{changes}')")
     op.execute("SELECT past.define('plan_presets', 'plan_preset', 'true', 'past.platform_trail()')")
-    install(of, "past.plans_in_force")
+    install("0049", "past.plans_in_force")
     op.execute("GRANT SELECT ON past.plans_in_force TO PUBLIC")
