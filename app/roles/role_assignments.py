@@ -14,14 +14,14 @@ from app.audit.service import add_event
 from app.auth.models import ApiKey
 from app.auth.permissions import Role
 from app.core.actors import Actor
-from app.core.clock import check_future, utcnow
+from app.core.clock import check_future, rfc3339, utcnow
 from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.writes import Writes, insert_row, writes
-from app.core.errors import Conflict, NotFound
+from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.extensions import Model
 from app.memberships import owners
 from app.memberships.models import Membership
@@ -98,6 +98,9 @@ TAKE = {
 """Delete the assignments of a target, or of the groups of a SCIM connection."""
 
 
+NO_END = "an owner of the whole tenant has no end, as owners can make owners"
+
+
 class RoleAssigned(Conflict):
     code = "role_assigned"
     detail = "The same target has this role already, for the same resource."
@@ -138,7 +141,7 @@ def create(
 
     ``values`` has one of :data:`TARGETS`, ``role`` (a key), and may have ``resource`` and
     ``expires_at``. Raises NotFound for what the tenant does not have, RoleAboveOwn, RoleAssigned,
-    and Invalid for an end in the past.
+    and Invalid for an end in the past, and for one of an owner of the whole tenant.
     """
     check_future(values.get("expires_at"), ("body", "expires_at"))
     roles = authority.lock(tenant_id)
@@ -154,6 +157,8 @@ def create(
     if place and not queries.find_row(AccessResource, tenant_id=tenant_id, **place):
         raise NotFound.of(AccessResource)
     until = values.get("expires_at")
+    if until is not None and role.key == Role.OWNER and place is None:
+        raise Invalid(value_error(["body", "expires_at"], NO_END, rfc3339(until)))
     authority.check_may_give(role, roles, tenant_id, actor=actor, until=until)
     row = insert_row(
         RoleAssignment,

@@ -227,6 +227,16 @@ class TestCreate:
 
         assert api.post(PATH, token=token, json=body).status_code == 201
 
+    def test_an_owner_of_the_whole_tenant_has_no_end(self, api, tenant, owner, membership):
+        """Before the end they could make themselves an owner for good."""
+        end = rfc3339(utcnow() + timedelta(hours=1))
+        body = {"membership_id": str(membership.id), "role": "owner", "expires_at": end}
+
+        answer = api.post(PATH, token=owner, json=body)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "expires_at"]
+
     def test_an_assigned_owner_gives_everything(self, api, tenant, membership):
         create_permission("invoices:approve")
         create_role(tenant, "invoices:approve", assignable_by="owner", key="accountant")
