@@ -41,6 +41,7 @@ SEVERAL_STATEMENTS = {
     "GET /v1/credits",
     "GET /v1/operations/findings",
     "GET /v1/operations/work",
+    "GET /v1/tenants/{tenant_id}/changes",
     "GET /v1/usage/days",
 }
 # It waits for other editors, and then reads all roles and what the editor has.
@@ -90,8 +91,11 @@ class TestEveryRead:
         for one in operations(document):
             if one.is_change or not one.names_a_row or not is_permitted(one, permissions):
                 continue
+            if one.name in SEVERAL_STATEMENTS:
+                continue
             path = one.path_of(find_row(api, one, world["tenant_id"], world["token"]))
             query = {"tenant_id": world["tenant_id"]} if one.takes_a_tenant else {}
+            query = {**one.query, **query}
             for headers in ({}, {"If-None-Match": '"1"'}):
                 with sent_messages() as messages:
                     answer = api.get(path, token=token, headers=headers, query_string=query)

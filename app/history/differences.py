@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from app.core.db import queries
-from app.core.db.pages import Page
 from app.core.db.statements import Statement
 from app.core.errors import Conflict
 from app.history import past
@@ -59,7 +60,7 @@ class TooManyChanges(Conflict):
     detail = f"There are more than {MAX_CHANGES} changes; choose moments that are closer."
 
 
-def list_changes(tenant_id: UUID | str, since: str, until: str | None) -> Page:
+def list_changes(tenant_id: UUID | str, since: str, until: str | None) -> Sequence[Any]:
     """The rows of the tenant that changed after ``since``, up to ``until`` (None: until now).
 
     Both are times or positions, as :func:`app.history.past.find` reads them. Each row is there
@@ -75,4 +76,4 @@ def list_changes(tenant_id: UUID | str, since: str, until: str | None) -> Page:
     size = SIZE.one(**values, most=MAX_CHANGES)
     if size.changes > MAX_CHANGES or size.bytes > MAX_BYTES:
         raise TooManyChanges
-    return Page(FIND.all(**values), None)
+    return FIND.all(**values)

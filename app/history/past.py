@@ -21,9 +21,10 @@ from app.tenants.models import Tenant
 LOCATION = ("query", "as_of")
 FIND_MOMENT = Statement(
     "history.find_moment",
-    "SELECT p.position, a.created_at FROM audit_events a"
-    " JOIN audit_positions p ON p.tenant_id = a.tenant_id AND p.id = a.id"
-    " WHERE a.created_at <= :time ORDER BY a.created_at DESC, a.id DESC LIMIT 1",
+    "SELECT p.position, a.created_at FROM audit_events a CROSS JOIN LATERAL ("
+    "  SELECT p.position FROM audit_positions p"
+    "  WHERE p.tenant_id = a.tenant_id AND p.id = a.id LIMIT 1"
+    ") p WHERE a.created_at <= :time ORDER BY a.created_at DESC, a.id DESC LIMIT 1",
 )
 FIND_POSITION = Statement(
     "history.find_position",

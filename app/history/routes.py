@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from app.auth.guard import requires
 from app.auth.permissions import Permission
-from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.json_text import Json
 from app.history import differences, schemas
@@ -18,7 +20,7 @@ blp = Blueprint("history", __name__, url_prefix="/v1/tenants", description="A te
 @blp.columns("last_at", "target_type", "target_id", "actions", "actors", "changes")
 @blp.response(200, schemas.ChangedRowSchema(many=True))
 @blp.raises(differences.TooManyChanges)
-def list_changes(query: dict[str, Json], tenant_id: str) -> Page:
+def list_changes(query: dict[str, Json], tenant_id: str) -> Sequence[Any]:
     """List what has changed in a tenant between two moments, one entry for each row."""
     return differences.list_changes(tenant_id, query["since"], query.get("until"))
 
