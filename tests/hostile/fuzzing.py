@@ -194,8 +194,8 @@ def _is_rule(entry: Mapping[str, Any]) -> bool:
         return True  # it is documented as text, which generated clients can send
     if entry["type"] in ("value_error", "idempotency_key_reused"):
         return True
-    if len(loc) > 2 and loc[1] in ("meta_data", "patches", "values"):
-        return True  # the tenant's custom fields
+    if len(loc) > 2 and loc[1] in ("meta_data", "patches", "values", "config"):
+        return True  # the tenant's custom fields, and the settings of a kind of log stream
     if loc[-1] in ("flag_value", "default_value"):
         own_types = ("bool_type", "string_type", "float_type", "int_type")
         return entry["type"] in own_types  # the flag's own type
