@@ -17,11 +17,14 @@ TABLES = {
     "custom_fields": "custom_field",
     "feature_overrides": "override",
 }
-# These say something about a tenant's trial, and do not change the tenant's row.
-CHANGES = (
-    "a.action NOT IN (''tenant.plan_assigned'', ''tenant.plan_withdrawn'')"
-    " AND a.action NOT LIKE ''trial.%''"
+# These say something about a row, and do not change it.
+UNCHANGED = (
+    *("tenant.notes_changed", "tenant.over_seats", "tenant.ownerless"),
+    *("tenant.plan_assigned", "tenant.plan_withdrawn", "trial.ended", "trial.ending"),
+    *("subscription.plan_unknown", "user.erasure_requested", "user.exported"),
 )
+LISTED = ", ".join(f"''{action}''" for action in UNCHANGED)
+CHANGES = f"a.action NOT IN ({LISTED})"
 
 
 def upgrade():
