@@ -23,7 +23,8 @@ from app.privacy.database import owner, snapshot
 from app.privacy.export_rows import Tables, as_json
 from app.privacy.mentions import Reader
 from app.privacy.people import erasure_requests, person_export, removal
-from app.privacy.people.person import Person, find_subject, get_person, people_to_erase
+from app.privacy.people.find_person import find_subject, get_person, people_to_erase
+from app.privacy.people.person import Person
 from app.privacy.tenants import tenant_export
 from app.surfaces.commands.output import print_rows, progress_bar
 from app.surfaces.commands.refusals import ask

@@ -34,15 +34,14 @@ from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS, logged_errors
 from app.privacy.database import application
 from app.privacy.mentions import Found, Reader
-from app.privacy.people.person import (
+from app.privacy.people.find_person import get_person, people_to_erase
+from app.privacy.people.person import Person
+from app.privacy.people.person_rows import (
     CONTACTS,
     MEMBERSHIPS,
     OBJECTS,
     USERS,
-    Person,
-    get_person,
     is_contact,
-    people_to_erase,
     tenant_column,
 )
 from app.privacy.people.removal import erase, find_mentions

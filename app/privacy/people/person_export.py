@@ -13,14 +13,14 @@ from app.privacy import mentions
 from app.privacy.export_rows import Rows, Tables, mail_rows
 from app.privacy.identifiers import Identifiers
 from app.privacy.mentions import IMPORTS, Progress, Reader, Targets
-from app.privacy.people.person import (
+from app.privacy.people.person import Person
+from app.privacy.people.person_rows import (
     CONTACTS,
     INVITATIONS,
     MEMBERSHIPS,
     OBJECTS,
     REQUESTS,
     USERS,
-    Person,
     in_answers,
     is_contact,
     is_invited,

@@ -17,7 +17,8 @@ from app.events.positions import LOCK_KEY
 from app.inbox.providers.payloads import digest
 from app.privacy.identifiers import ERASED, Identifiers
 from app.privacy.mentions import MAIL_TEXTS, MAILS, OUTBOX, PLACED, Reader, is_about
-from app.privacy.people.person import CONTACT_ADDRESSES, CONTACT_FIELDS, Person, targets_of
+from app.privacy.people.person import Person
+from app.privacy.people.person_rows import CONTACT_ADDRESSES, CONTACT_FIELDS, targets_of
 from app.privacy.people.search_terms import rewrite_terms
 from app.search.models import EntityType
 from app.webhooks.deliveries.models import WebhookDelivery

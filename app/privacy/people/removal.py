@@ -54,15 +54,15 @@ from app.privacy.mentions import (
     Reader,
     has_own_key,
 )
-from app.privacy.people.person import (
+from app.privacy.people.find_person import get_person
+from app.privacy.people.person import Person
+from app.privacy.people.person_rows import (
     CONTACTS,
     INVITATIONS,
     MEMBERSHIPS,
     OBJECTS,
     REQUESTS,
     USERS,
-    Person,
-    get_person,
     in_answers,
     is_contact,
     is_invited,

@@ -19,7 +19,7 @@ from app.core.db.statements import Statement
 from app.emails.models import EmailEventRecord, EmailMessage, Suppression
 from app.emails.suppressions import normalized
 from app.privacy.export_rows import as_json
-from app.privacy.people.person import CONTACTS, tenant_column
+from app.privacy.people.person_rows import CONTACTS, tenant_column
 from app.users import service as users
 from app.users.models import User
 

@@ -15,7 +15,7 @@ from app.log_streams.models import LogStreamProgress
 from app.privacy.export_rows import Tables, mail_rows
 from app.privacy.identifiers import ANY_ID, Identifiers
 from app.privacy.mentions import AUDIT, Progress, Reader
-from app.privacy.people.person import (
+from app.privacy.people.person_rows import (
     CONTACTS,
     INVITATIONS,
     OBJECTS,
