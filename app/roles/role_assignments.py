@@ -211,7 +211,7 @@ def replace_role(old: AccessRole, new: AccessRole, *, actor: Actor) -> None:
         for rows, key in ((shorter, old.key), (of_new, new.key)):
             for row in rows:
                 record("role_assignment.deleted", row, key, actor=actor, into=w)
-        change = Change({"role": old.key}, {"role": new.key})
+        change = Change({"role": old.key, "role_id": old.id}, {"role": new.key, "role_id": new.id})
         for row in moved:
             record("role_assignment.updated", row, new.key, change, actor=actor, into=w)
 

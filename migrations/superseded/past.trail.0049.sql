@@ -1,0 +1,7 @@
+-- The audit trail in the order of commits.
+--
+-- Called by: app/history/differences.py, past.platform_trail
+CREATE OR REPLACE VIEW past.trail WITH (security_invoker = true) AS
+SELECT p.*, a.after, a.actor, a.action, a.before, a.created_at, a.request_id
+FROM public.audit_positions p
+JOIN public.audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id
