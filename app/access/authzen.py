@@ -22,7 +22,7 @@ from app.core import json_text
 from app.core.db.queries import id_or_none
 from app.core.errors import Invalid, value_error
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import reads_primary, refuses_with_400
+from app.core.http.endpoint import AS_OF, has_past, reads_primary, refuses_with_400
 from app.core.http.request import current_request
 from app.core.http.routing import own_address
 from app.core.json_text import Json
@@ -46,6 +46,7 @@ def answered(schema: Any) -> dict[str, Json]:
 @blp.doc(responses=answered(schemas.EVALUATION))
 @refuses_with_400
 @reads_primary
+@has_past
 def evaluate_one(body: dict[str, Json]) -> Response:
     """Decide whether a subject may do something with a resource now (AuthZEN).
 
@@ -63,6 +64,7 @@ def evaluate_one(body: dict[str, Json]) -> Response:
 @blp.doc(responses=answered(schemas.EVALUATIONS))
 @refuses_with_400
 @reads_primary
+@has_past
 def evaluate_several(body: dict[str, Json]) -> Response:
     """Decide up to 100 questions, in their order (AuthZEN).
 
@@ -75,6 +77,8 @@ def evaluate_several(body: dict[str, Json]) -> Response:
 def _evaluate(questions: list[Any], semantic: Semantic = Semantic.EXECUTE_ALL) -> list[Json]:
     if any(isinstance(one, Question) and "consume" in one.context for one in questions):
         current_principal().check(Permission.USAGE_WRITE)
+        if AS_OF in current_request().args:
+            raise Invalid(value_error(["query", AS_OF], "cannot be given with context.consume"))
     verdicts = evaluate(questions, semantic, current_actor(), home_tenant_id())
     return [schemas.answer_of(verdict) for verdict in verdicts]
 

@@ -14,7 +14,7 @@ from app.auth.tenant_choice import TenantChoiceSchema, target_id
 from app.core import json_text
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
-from app.core.http.endpoint import reads_primary
+from app.core.http.endpoint import has_past, reads_primary
 from app.core.http.request import current_request
 from app.core.json_text import Json
 
@@ -25,6 +25,7 @@ blp = Blueprint(
 
 @blp.get("/explain")
 @requires(Permission.AUDIT_READ)
+@has_past
 @blp.arguments(AccessQuerySchema, location="query")
 @blp.response(200, ExplanationSchema)
 @blp.raises(NotFound.of("user"), NotFound.of("tenant"), NotFound.of("api_key"))

@@ -28,9 +28,11 @@ from app.auth.proofs import Proof
 from app.config import current_config
 from app.core import json_text
 from app.core.db.replicas.watch import NotReadable
+from app.core.db.tenancy import current_scope
 from app.core.db.transactions import current_transaction
-from app.core.errors import AppError, Invalid
+from app.core.errors import AppError, Invalid, PermissionDenied
 from app.core.http.blueprint import Blueprint
+from app.core.http.endpoint import AS_OF, has_past
 from app.core.http.error_handlers import answer_errors
 from app.core.http.request import current_request
 from app.core.json_text import Json
@@ -70,6 +72,7 @@ class EvaluationFailure(AppError):
 @blp.post("/flags/<key>")
 @requires(Permission.FLAGS_READ, while_suspended=True)
 @blp.doc(**ofrep_document.ONE)
+@has_past
 def evaluate_flag(key: str) -> Response:
     """Evaluate one flag (OFREP)."""
     context = _context()
@@ -84,6 +87,7 @@ def evaluate_flag(key: str) -> Response:
 @blp.post("/flags")
 @requires(Permission.FLAGS_READ, while_suspended=True)
 @blp.doc(**ofrep_document.ALL)
+@has_past
 def evaluate_flags() -> Response:
     """Evaluate all flags (OFREP).
 
@@ -107,7 +111,8 @@ def evaluate_flags() -> Response:
         suffix = "-" + md5(json_text.dumps(body), usedforsecurity=False).hexdigest()
         if request.if_none_match.contains_weak(current + suffix):
             return _tagged(Response(status=304), current, suffix)
-    if isinstance(proof, Proof) and found.grant_key is not None:
+    is_now = AS_OF not in request.args
+    if is_now and isinstance(proof, Proof) and found.grant_key is not None:
         body["eventStreams"] = [_event_stream(tenant_id, proof.grant(tenant_id, found.grant_key))]
     return _tagged(_answer(body), current, suffix)
 
@@ -140,8 +145,10 @@ def _context() -> Mapping[str, object]:
 def _tenant_id(context: Mapping[str, object]) -> UUID:
     """The tenant that the context names, else the credential's.
 
-    A tenant's credential may name its own tenant only.
+    A tenant's credential may name its own tenant only, and may not read the past.
     """
+    if AS_OF in request.args and current_scope().tenant_id is not None:
+        raise PermissionDenied("Only platform credentials can evaluate flags of the past.")
     name, home = context.get("tenant_id"), home_tenant_id()
     if home is not None and name in (None, str(home)):
         return home

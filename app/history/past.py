@@ -16,19 +16,20 @@ from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope, in_platform_scope
 from app.core.errors import Invalid, Location, NotFound, value_error
 from app.events import service as events
+from app.history import completeness
 from app.tenants.models import Tenant
 
 LOCATION = ("query", "as_of")
 FIND_MOMENT = Statement(
     "history.find_moment",
-    "SELECT p.position, a.created_at FROM audit_events a CROSS JOIN LATERAL ("
-    "  SELECT p.position FROM audit_positions p"
+    "SELECT p.position, p.number, a.created_at FROM audit_events a CROSS JOIN LATERAL ("
+    "  SELECT p.position, p.number FROM audit_positions p"
     "  WHERE p.tenant_id = a.tenant_id AND p.id = a.id LIMIT 1"
     ") p WHERE a.created_at <= :time ORDER BY a.created_at DESC, a.id DESC LIMIT 1",
 )
 FIND_POSITION = Statement(
     "history.find_position",
-    "SELECT p.position, a.created_at FROM audit_positions p"
+    "SELECT p.position, p.number, a.created_at FROM audit_positions p"
     " JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id"
     " WHERE p.position <= :position ORDER BY p.position DESC, p.number DESC LIMIT 1",
 )
@@ -45,14 +46,15 @@ HAS_TENANT = Statement(
 
 
 class Moment(NamedTuple):
-    """The last position at or before a time."""
+    """The last position at or before a time. Without ``is_ordered``, the order is approximate."""
 
     position: int
     time: datetime
+    is_ordered: bool = True
 
 
-def enter(as_of: str, tenant_id: UUID | None) -> str:
-    """Let the statements of this transaction read the rows of a moment; returns its position.
+def enter(as_of: str, tenant_id: UUID | None, operation: str) -> dict[str, str]:
+    """Let the statements of this transaction read the rows of a moment; returns answer headers.
 
     ``as_of`` is as in :func:`find`. ``tenant_id`` is the tenant whose rows are wanted, None for
     all. Raises what :func:`find` does, and NotFound where the tenant did not exist.
@@ -63,7 +65,10 @@ def enter(as_of: str, tenant_id: UUID | None) -> str:
     wanted = own or tenant_id
     if wanted is not None and not HAS_TENANT.scalar(id=str(wanted)):
         raise NotFound.of(Tenant)
-    return str(events.shown_position(found.position, own))
+    headers = {"X-As-Of": str(events.shown_position(found.position, own))}
+    if lacks := completeness.lacks_of(operation, is_ordered=found.is_ordered):
+        headers["X-As-Of-Incomplete"] = ",".join(lacks)
+    return headers
 
 
 def find(text: str, loc: Location) -> Moment:
@@ -84,7 +89,7 @@ def find(text: str, loc: Location) -> Moment:
             found = FIND_POSITION.first(position=position)
     if found is None:
         return Moment(0, time or utcnow())
-    return Moment(found.position, time or found.created_at)
+    return Moment(found.position, time or found.created_at, is_ordered=found.number >= 0)
 
 
 def _time(text: str, loc: Location) -> datetime | None:

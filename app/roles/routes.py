@@ -15,6 +15,7 @@ from app.auth.tenant_choice import TenantChoiceSchema, owner_id, target_id
 from app.core.db.pages import Page
 from app.core.errors import Invalid, NotFound, value_error
 from app.core.http.blueprint import Blueprint
+from app.core.http.endpoint import has_past
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
 from app.roles import access_resources, product_permissions, role_assignments, schemas, service
 from app.roles.access_resources import ResourceCycle, ResourceInUse, ResourceTooDeep, TooManyBelow
@@ -63,6 +64,7 @@ ASSIGNMENT_INCLUDES = (*INCLUDES, TARGET_NAME)
 
 @permissions.get("")
 @requires(Permission.ROLES_READ)
+@has_past
 @permissions.arguments(schemas.PermissionQuerySchema, location="query")
 @permissions.columns("key", "kind", "group", "description", "requires_flag", "requires_limit")
 @permissions.response(200, schemas.AccessPermissionListSchema(many=True))
@@ -73,6 +75,7 @@ def list_permissions(query: dict[str, Any]) -> list[Any]:
 
 @permissions.get("/<permission_key>")
 @requires(Permission.ROLES_READ)
+@has_past
 @permissions.response(200, schemas.AccessPermissionSchema)
 def get_permission(permission_key: str) -> ProductPermission | SimpleNamespace:
     """Get a permission."""
@@ -105,6 +108,7 @@ def delete_permission(permission_key: str) -> None:
 
 @roles.get("")
 @requires(Permission.ROLES_READ)
+@has_past
 @roles.arguments(schemas.AccessRoleQuerySchema, location="query")
 @roles.columns("id", "tenant.slug", "key", "name", "permissions", "inherits", "assignable_by")
 @roles.response(200, schemas.AccessRoleSchema(many=True), includes=INCLUDES)
@@ -129,6 +133,7 @@ def create_role(query: dict[str, Any], body: dict[str, Any]) -> AccessRole:
 
 @roles.get("/<role_id>")
 @requires(Permission.ROLES_READ)
+@has_past
 @roles.response(200, schemas.AccessRoleSchema, includes=INCLUDES)
 def get_role(role_id: str) -> AccessRole:
     """Get a role."""
@@ -166,6 +171,7 @@ def delete_role(query: dict[str, Any], role_id: str) -> None:
 
 @assignments.get("")
 @requires(Permission.ROLES_READ)
+@has_past
 @assignments.arguments(schemas.RoleAssignmentQuerySchema, location="query")
 @assignments.columns("id", "tenant.slug", "role", "membership_id", "group_id", "api_key_id")
 @assignments.response(200, schemas.RoleAssignmentSchema(many=True), includes=ASSIGNMENT_INCLUDES)
@@ -195,6 +201,7 @@ def create_assignment(query: dict[str, Any], body: dict[str, Any]) -> SimpleName
 
 @assignments.get("/<role_assignment_id>")
 @requires(Permission.ROLES_READ)
+@has_past
 @assignments.response(200, schemas.RoleAssignmentSchema, includes=ASSIGNMENT_INCLUDES)
 def get_assignment(role_assignment_id: str) -> SimpleNamespace:
     """Get an assignment of a role."""
@@ -212,6 +219,7 @@ def delete_assignment(role_assignment_id: str) -> None:
 
 @resources.get("")
 @requires(Permission.ROLES_READ)
+@has_past
 @resources.arguments(schemas.ResourceQuerySchema, location="query")
 @resources.columns("type", "id", "parent", "attributes", "updated_at")
 @resources.response(200, schemas.ResourceSchema(many=True))
@@ -222,6 +230,7 @@ def list_resources(query: dict[str, Any]) -> Page:
 
 @resources.get("/<resource_type>/<resource_id>")
 @requires(Permission.ROLES_READ)
+@has_past
 @resources.arguments(TenantChoiceSchema, location="query")
 @resources.response(200, schemas.ResourceSchema)
 def get_resource(query: dict[str, Any], resource_type: str, resource_id: str) -> SimpleNamespace:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
-from uuid import UUID
 
 import flask
 from flask import Response
@@ -174,7 +173,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
         transaction = current_transaction()
         endpoint.access.enter(request)  # authenticate and authorise
         route.enter(transaction)  # the following statements of a read may go to a replica
-        past = _enter_past(endpoint, request) if AS_OF in request.args else None
+        past = _enter_past(endpoint, request) if AS_OF in request.args else {}
         if not endpoint.reads(request):
             transaction.is_confirming = True
         if "If-Match" in request.headers:
@@ -186,20 +185,20 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
             result = endpoint.view(*arguments, **ids)
             response = answers.write(endpoint.answer, result, request)
             idempotency.store(request, response)
-        if past is not None:
-            response.headers["X-As-Of"] = past
+        response.headers.update(past)
         route.finish(transaction, response)
         return response
 
     return retries.run(work, route.open)
 
 
-def _enter_past(endpoint: Endpoint, request: Request) -> str:
-    """Read the rows of the moment ``?as_of=``; returns its position."""
+def _enter_past(endpoint: Endpoint, request: Request) -> dict[str, str]:
+    """Read the rows of the moment ``?as_of=``; returns the headers that tell of it."""
     loc = ("query", AS_OF)
     if not endpoint.has_past:
         raise Invalid(value_error(loc, "this operation does not read the past"))
     if present := [name for name in request.args if name.startswith(PRESENT_ONLY)]:
         raise Invalid(value_error(loc, f"cannot be given with {present[0]}"))
-    enter: Callable[[str, UUID | None], str] = flask.current_app.extensions["enter_past"]
-    return enter(request.args[AS_OF], id_or_none(request.args.get("tenant_id", "")))
+    enter: Callable[..., dict[str, str]] = flask.current_app.extensions["enter_past"]
+    tenant_id = id_or_none(request.args.get("tenant_id", ""))
+    return enter(request.args[AS_OF], tenant_id, endpoint.operation_id)

@@ -1,0 +1,65 @@
+"""What the past has and what it lacks: the table of docs/concepts/history.md."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DECISIONS = ("access_explain", "authzen_evaluate_one", "authzen_evaluate_several")
+
+
+class Part(NamedTuple):
+    """A part of the past. ``name`` is in the header of answers that lack some of it.
+
+    These are the answers of the ``operations``.
+    """
+
+    what: str
+    past: str
+    name: str = ""
+    operations: tuple[str, ...] = ()
+
+
+ORDER = Part(
+    "Order of changes before the release that keeps the order",
+    "by their times (approximate)",
+    "order",
+)
+PARTS = (
+    Part(
+        "Tenants, users, memberships, subscriptions, custom fields, plans, overrides, roles, role"
+        " assignments, resources, permissions of the product",
+        "completely, since the release that records their creation",
+    ),
+    Part("Columns that were added later", "their defaults"),
+    Part(
+        "Roles that a migration has made, such as the five of memberships",
+        "always there, with what they had then",
+    ),
+    Part("The effective flags of a tenant", "by the plan, overrides and rules of then"),
+    Part("Assigned plans (trials)", "the plan that the tenant had; not its end"),
+    Part(
+        "Decisions about access, and explanations",
+        "by the tenant, people, API keys, roles, flags and limits of then",
+    ),
+    Part(
+        "Members of a directory's groups",
+        "as the directory changed the groups; a person whom it deleted is not taken out of them",
+        "groups",
+        DECISIONS,
+    ),
+    Part(
+        "Counts of usage, holds, credits",
+        "not recorded: nothing is used, and credits are those of the plan",
+        "usage",
+        DECISIONS,
+    ),
+    Part("Erased people", "nothing: an erasure also holds for the past"),
+    Part("Secrets, payloads, sign-ins", "not recorded"),
+    ORDER,
+)
+
+
+def lacks_of(operation: str, *, is_ordered: bool) -> list[str]:
+    """The names of the parts that the answer of an operation lacks."""
+    found = [part.name for part in PARTS if operation in part.operations]
+    return found if is_ordered else [*found, ORDER.name]
