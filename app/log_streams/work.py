@@ -81,11 +81,12 @@ def claim(most: int) -> list[Claim]:
 def load(one: Claim) -> Work | None:
     """The next batch of a claimed stream, whose extent is fixed from now on; None for no event.
 
-    Raises Refused and Unavailable.
+    Nothing is locked while events are read: PostgreSQL does not end the transaction of a frozen
+    process that a large result waits for. Raises Refused and Unavailable.
     """
     with _scope_of(one):
-        stream = queries.find_locked(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
         progress = queries.find_row(LogStreamProgress, **one._asdict())
+        stream = queries.find_row(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
         if stream is None or progress is None:
             return None
         if stream.state not in RUNNING:  # it was paused meanwhile
@@ -106,8 +107,8 @@ def load(one: Claim) -> Work | None:
             _set(one, values)
             return None
         name = progress.batch_name or f"{now:%Y/%m/%d/%H%M%S.%f}-{records[0].position}"
-        if progress.batch_end is None:
-            _set(one, {"batch_end": end, "batch_name": name})
+        if not _set(one, {"batch_end": end, "batch_name": name}):
+            return None  # the stream was rewound or claimed again meanwhile
         values |= {"last_object": name, "last_position": str(records[-1].position)}
         settings = _settings(stream, progress)
     return Work(partial(kind.deliver, Batch(name, records), settings), values)
@@ -220,8 +221,8 @@ def _settings(stream: LogStream, progress: LogStreamProgress) -> dict[str, Json]
     return {**stream.config, **secrets, "owner": str(owner_of(stream.tenant_id) or "platform")}
 
 
-def _set(one: Claim, values: Mapping[str, object]) -> None:
-    queries.update_where(LogStreamProgress, one._asdict(), values)
+def _set(one: Claim, values: Mapping[str, object]) -> int:
+    return queries.update_where(LogStreamProgress, one._asdict(), values)
 
 
 @contextmanager
