@@ -142,6 +142,18 @@ class TestRole:
         error = f"The role does not trust this service with the external id {tenant.id}."
         assert progress(stream).test_error == error
 
+    def test_must_demand_an_external_id(self, app, bucket):
+        bucket.demands_external_id = False
+        tenant = create_tenant()
+        stream = create(bucket, tenant_id=tenant.id, config=WITH_ROLE)
+        change(app, create_user(tenant), "Ada")
+
+        write_due(app)
+
+        assert row(LogStream).error == f"The role must demand the external id {tenant.id}."
+        assert progress(stream).next_attempt_at is None
+        assert bucket.objects == {}
+
     def test_needs_a_valid_key_of_the_service(self, app, bucket, monkeypatch):
         stream = self.create(bucket)
         own = replace(app.extensions["config"], aws_secret_access_key="other")

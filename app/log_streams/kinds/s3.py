@@ -99,12 +99,20 @@ def _keys(config: Mapping[str, Json]) -> tuple[str, str, str]:
 def _assume_role(
     url: str, role: str, external_id: str, key: tuple[str, str, str], _: float
 ) -> tuple[str, str, str]:
-    """As :func:`_keys`, of a role; raises Refused and Unavailable."""
+    """As :func:`_keys`, of a role that demands the external id; raises Refused and Unavailable.
+
+    So nobody uses a role of another customer, or one of the operator's own account.
+    """
     form = {"Action": "AssumeRole", "Version": "2011-06-15", "RoleSessionName": "controlplane"}
-    body = urlencode({**form, "RoleArn": role, "ExternalId": external_id}).encode()
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    answer, code = _send("POST", f"{url}/", body, headers, AWS4Auth(*key, "sts"))
-    if code == "AccessDenied":
+    for condition in ({}, {"ExternalId": external_id}):
+        body = urlencode({**form, "RoleArn": role, **condition}).encode()
+        answer, code = _send("POST", f"{url}/", body, headers, AWS4Auth(*key, "sts"))
+        if not condition and answer.status == 200:
+            raise Refused(f"The role must demand the external id {external_id}.")
+        if code != "AccessDenied":
+            break
+    else:
         raise Refused(f"The role does not trust this service with the external id {external_id}.")
     found = dict(KEYS.findall(answer.body.decode(errors="replace")))
     if answer.status != 200 or len(found) < 3:
