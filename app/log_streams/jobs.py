@@ -9,8 +9,11 @@ from app.log_streams import service, work
 
 @job(queue=Queue.MAINTENANCE)
 def test_log_stream(stream_id: str) -> None:
-    """Write a test's record."""
-    work.test(stream_id)
+    """Write a test's record; meanwhile a further request for a test queues nothing."""
+    try:
+        work.test(stream_id)
+    finally:
+        test_log_stream.forget_push(stream_id)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

@@ -106,7 +106,8 @@ def delete(stream_id: str) -> None:
 def test(stream_id: str) -> LogStream:
     """Write a marked record soon, in the background, also while the stream is paused.
 
-    The result is in `tested_at` and `test_error` of `include=progress` a few seconds later.
+    The result is in `tested_at` and `test_error` of `include=progress` a few seconds later. While
+    a test is under way, a further request starts no other.
     """
     return service.request_test(stream_id, actor=current_actor())
 

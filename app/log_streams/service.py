@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
@@ -19,6 +20,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.tenancy import owner_of
+from app.core.db.transactions import on_commit
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict
 from app.core.jobs.queues import JOBS
@@ -31,6 +33,7 @@ from app.webhooks.endpoints.service import check_types, lock_owner
 
 MAX_STREAMS = 10  # of a tenant, and of the platform
 TEST = "app.log_streams.jobs.test_log_stream"
+TEST_LASTS = 300  # seconds; the job's time-out
 LIST_BEHIND = Statement(
     "log_streams.list_behind",
     select(LogStream)
@@ -165,10 +168,13 @@ def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> Log
 
 
 def request_test(stream_id: UUID | str, *, actor: Actor) -> LogStream:
-    """Have a job write a marked record, in any state of the stream. Raises NotFound."""
+    """Have a job write a marked record, in any state of the stream, unless one is under way.
+
+    Raises NotFound.
+    """
     stream = queries.lock_row(LogStream, stream_id)
     record("log_stream.tested", stream, Change({}, {"kind": stream.kind}), actor=actor)
-    JOBS[TEST].push(str(stream.id))
+    on_commit(partial(JOBS[TEST].push_once, TEST_LASTS, str(stream.id)))
     return stream
 
 

@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 from app.core.clock import utcnow
+from app.core.jobs.queues import Queue, connection, queue_named
+from app.log_streams import jobs
 from app.log_streams.models import LogStream
 from tests.database import query, row
 from tests.factories import (
@@ -98,6 +100,24 @@ class TestUpdate:
         assert answer.status_code == 200, answer.text
         assert answer.get_json()["data"]["types"] == ["user.*"]
         assert progress(stream).secrets != before
+
+
+class TestTest:
+    def test_is_one_at_a_time(self, app, api, owner, tenant):
+        stream = create_log_stream(tenant.id, config={"url": "http://127.0.0.1:9/"})
+        path = f"/v1/log-streams/{stream.id}/test"
+        with app.app_context():
+            queue = queue_named(Queue.MAINTENANCE, connection())
+
+            statuses = [api.post(path, token=owner).status_code for _ in range(3)]
+            counts = [queue.count]
+            jobs.test_log_stream(str(stream.id))
+            api.post(path, token=owner)
+            counts.append(queue.count)
+
+        assert statuses == [202] * 3
+        assert counts == [1, 2]
+        assert progress(stream).tested_at is not None
 
 
 class TestStates:

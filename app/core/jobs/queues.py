@@ -82,15 +82,18 @@ class Job:
             return False
         return True
 
-    def push_once(self, seconds: int) -> None:
+    def push_once(self, seconds: int, *ids: str) -> None:
         """Queue the job, unless a process did so in the last ``seconds``. Raises RedisError."""
-        if connection().set(f"jobs:pushed:{self.name}", b"1", nx=True, ex=seconds):
-            self.push()
+        if connection().set(self._pushed(ids), b"1", nx=True, ex=seconds):
+            self.push(*ids)
 
-    def forget_push(self) -> None:
-        """Let the next :meth:`push_once` queue the job again. The job calls this when it starts."""
+    def forget_push(self, *ids: str) -> None:
+        """Let the next :meth:`push_once` queue the job again; the job itself calls this."""
         with suppress(RedisError):
-            connection().delete(f"jobs:pushed:{self.name}")
+            connection().delete(self._pushed(ids))
+
+    def _pushed(self, ids: tuple[str, ...]) -> str:
+        return ":".join(("jobs:pushed", self.name, *ids))
 
     def _enqueue(self, ids: tuple[str, ...], delay: float, meta: dict[str, str]) -> None:
         queue = queue_named(self.queue, connection())
