@@ -1,4 +1,4 @@
-"""What docs/reference/commands.md says: every command."""
+"""What docs/reference/commands.md says: the commands that no endpoint has."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import click
 from flask import Flask
 from flask.cli import ScriptInfo
+
+from app.surfaces.commands.command import GeneratedCommand
 
 INTRODUCTION = """\
 `flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
@@ -22,21 +24,21 @@ Most commands are generated from the operations of the OpenAPI document, with an
 
 [`controlplane`](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token.
 
-`flask db upgrade` runs the migrations. `flask db downgrade` removes the newer tables and columns with their data, without a question."""
+`flask db upgrade` runs the migrations. `flask db downgrade` removes the newer tables and columns with their data, without a question.
+
+[Endpoints](endpoints.md) lists the generated commands. The others are these:"""
 
 
 def parts(app: Flask, commands: Sequence[click.Command]) -> list[str]:
-    """The introduction, the commands without a group, and a section for each group."""
-    single: list[str] = []
-    groups: list[str] = []
+    """The introduction, and the commands that are not generated from an endpoint."""
     with click.Context(app.cli, obj=ScriptInfo(create_app=lambda: app)) as context:
-        for command in sorted(commands, key=lambda one: one.name or ""):
-            found = [line_of(*one) for one in named(command, f"flask {command.name}", context)]
-            if isinstance(command, click.Group):
-                groups += [f"## flask {command.name}", "\n".join(found)]
-            else:
-                single += found
-    return [INTRODUCTION, "## Without a group", "\n".join(single), *groups]
+        found = [
+            line_of(*one)
+            for command in sorted(commands, key=lambda one: one.name or "")
+            for one in named(command, f"flask {command.name}", context)
+            if not isinstance(one[1], GeneratedCommand)
+        ]
+    return [INTRODUCTION, "\n".join(found)]
 
 
 def line_of(words: str, command: click.Command) -> str:
