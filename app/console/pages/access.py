@@ -18,13 +18,12 @@ from app.core.json_text import Json
 def show_access(tenant_id: UUID, user_id: UUID) -> Shown:
     """Show the roles of a person, and with ``permission`` whether they may, step by step."""
     user = api.get(f"/v1/users/{user_id}").data
-    memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
+    include = "extra_roles" if current_session().can(Permission.ROLES_READ) else None
+    query = {"user_id": user_id, "tenant_id": tenant_id, "include": include}
+    memberships = api.find("/v1/memberships/tenant", **query)
     membership = next(iter(memberships.data), None) if memberships else None
-    query = {"membership_id": membership["id"], "limit": api.MOST_OF_A_PAGE} if membership else {}
-    assignments = api.find("/v1/role-assignments", tenant_id=tenant_id, **query) if query else None
     values = {"user": user, "membership": membership, **explained(tenant_id, user_id)}
-    given = assignments.data if assignments else []
-    return render("access", words.person(user), assignments=given, **values)
+    return render("access", words.person(user), **values)
 
 
 def explained(tenant_id: UUID, user_id: UUID | str) -> dict[str, Json]:
