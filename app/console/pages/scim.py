@@ -7,11 +7,10 @@ from uuid import UUID
 
 from flask import request, url_for
 
-from app.auth.permissions import Permission, Role
+from app.auth.permissions import Role
 from app.console import api
-from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
-from app.console.fields import Choices, Field, Inputs, Sent, choices
+from app.console.fields import Field, Inputs, Sent, choices
 from app.console.forms import Form, row_form
 from app.console.lists import list_page
 from app.console.pages.common import recent_history, secret_page, tenant_slug
@@ -57,12 +56,6 @@ class GroupRoles(Field):
         }
 
 
-def _offered_roles() -> Choices:
-    """The roles that the person may see."""
-    may_read = current_session().can(Permission.ROLES_READ)
-    return offered_roles() if may_read else choices(*Role)
-
-
 GROUPS = (
     "A group of the directory, and its role. Of the five roles of members the highest counts; other"
     " roles are added. A row without a group is left out; saving adds empty rows."
@@ -75,7 +68,7 @@ FIELDS = (
     Field("name", "Name", is_required=True),
     DIRECTORY,
     Field("default_role", "Role of new people", "select", choices=choices(*Role), is_required=True),
-    GroupRoles("group_roles", "Roles of groups", "pairs", help=GROUPS, choices=_offered_roles),
+    GroupRoles("group_roles", "Roles of groups", "pairs", help=GROUPS, choices=offered_roles),
     Field("deactivate", LEAVES, "select", choices=ENDS, is_required=True),
 )
 STATUS = Field("status", "State", "select", choices=choices("active", "disabled"), is_required=True)
