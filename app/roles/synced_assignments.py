@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, bindparam, select
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, or_, select
 
 from app.core.actors import Actor
 from app.core.db import queries
@@ -19,16 +18,14 @@ from app.roles.models import RoleAssignment
 from app.roles.role_assignments import CONFLICTS, record
 from app.roles.role_graph import RoleGraph
 
-FIND = {
-    name: Statement(
-        f"role_assignments.find_of_{name}",
-        select(RoleAssignment).where(
-            getattr(RoleAssignment, name) == any_(bindparam("ids", type_=ARRAY(Uuid))),
-            RoleAssignment.resource_type.is_(None),
-        ),
-    )
-    for name in ("membership_id", "group_id")
-}
+_ids = any_(bindparam("ids", type_=ARRAY(Uuid)))
+FIND = Statement(
+    "role_assignments.find_of_targets",
+    select(RoleAssignment).where(
+        or_(RoleAssignment.membership_id == _ids, RoleAssignment.group_id == _ids),
+        RoleAssignment.resource_type.is_(None),
+    ),
+)
 
 
 def follow(
@@ -46,11 +43,9 @@ def follow(
     that no role of the tenant and no template has is ignored, and so is one that ``within`` could
     not assign. The caller leaves the five roles of memberships out.
     """
-    found = defaultdict(list)
-    for row in FIND[target].all(ids=[target_id for _, target_id in wanted]) if wanted else ():
-        found[row.tenant_id, getattr(row, target)].append(row)
+    found = FIND.all(ids=[target_id for _, target_id in wanted]) if wanted else []
     for (tenant_id, target_id), keys in sorted(wanted.items()):
-        rows = found[tenant_id, target_id]
+        rows = [row for row in found if getattr(row, target) == target_id]
         if not keys and all(row.source != source for row in rows):
             continue
         roles = authority.lock(tenant_id)
