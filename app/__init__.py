@@ -57,6 +57,7 @@ DOMAINS = (
     "privacy",
     "domains",
     "history",
+    "rewinds",
     "identity_sync",
     "access",
     "events",

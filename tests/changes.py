@@ -32,6 +32,7 @@ from app.imports.models import Import
 from app.inbox.models import Status, WebhookEvent
 from app.invitations import service as invitations
 from app.plans.models import PlanPrice
+from app.rewinds.models import Rewind
 from app.roles import role_assignments
 from app.roles import service as roles
 from app.setup_links import service as setup_links
@@ -179,6 +180,8 @@ def make_world(app: Flask) -> dict[str, Any]:
         flag=json.dumps(credits_flag("ai-credits", 0)),
     )
     save(Import, created_by_user_id="cli:root")
+    rewind = {"created_by_user_id": "cli:root", "to_position": 1, "to_time": utcnow()}
+    save(Rewind, tenant_id=tenant_id, kinds=["users"], finished_at=utcnow(), **rewind)
     save(PlanPrice, provider="stripe", price_id="price_1", plan_name="free")
     customer = {"provider": "stripe", "customer_id": "stripe", "is_manual": True}
     save(BillingCustomer, tenant_id=tenant_id, **customer)
@@ -248,6 +251,12 @@ def invited(api: Any, world: dict[str, Any]) -> dict[str, Any]:
     return {"row_id": str(create_invitation(UUID(world["tenant_id"])).id)}
 
 
+def moment_of(api: Any) -> str:
+    """Now, when all changes have positions."""
+    api.sequence()
+    return str(utcnow().isoformat())
+
+
 def fresh(what: str) -> str:
     """A name that nothing else has."""
     return f"{what}-{uuid7().hex}"
@@ -289,6 +298,9 @@ VALUES = {
     "DELETE /v1/tenants/{tenant_id}": ended_tenant,
     "POST /v1/tenants/{tenant_id}/restore": lambda api, world: {
         "row_id": ended_tenant(api, world, is_deleted=True)["row_id"]
+    },
+    "POST /v1/tenants/{tenant_id}/rewind": lambda api, world: {
+        "json": {"to": moment_of(api), "dry_run": False}
     },
     "DELETE /v1/billing/plans/{preset_id}": lambda api, world: {
         "row_id": str(create_preset("unused").id)

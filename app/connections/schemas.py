@@ -21,7 +21,6 @@ from app.core.validation.fields import (
 )
 from app.core.validation.messages import under
 from app.core.validation.schemas import AnswerSchema, AttributedSchema, Schema
-from app.roles.schemas import ROLE_KEY
 
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
@@ -64,10 +63,8 @@ class Documented(Schema):
         "name": "A name for people.",
         "provider": "The directory at the other end.",
         "default_role": "The role of people whose groups give them none.",
-        "group_roles": "The role of a group's members, by the group's displayName, id or externalId."
-        " Of `owner`, `admin`, `billing`, `member` and `viewer` the highest of several groups is the"
-        " membership's. Any other role, which needs `roles:write`, is assigned to the group. Nobody"
-        " can give a role that they could not give to a person.",
+        "group_roles": "The role of a group's members, by the group's displayName, id or externalId. Of"
+        " several groups the highest role counts. No role can be above that of the credential.",
         "public_keys": "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that"
         " signs assertions for /scim/oauth/token (RFC 7523).",
         "acts_as": "The role with which the connection makes its changes: that of whoever created it."
@@ -82,15 +79,15 @@ class Documented(Schema):
 
 
 class GroupRoles(JsonObject):
-    """An object of the keys of roles."""
+    """An object of roles."""
 
     keywords = {
-        "additionalProperties": {"type": "string", "pattern": ROLE_KEY},
+        "additionalProperties": {"type": "string", "enum": [role.value for role in Role]},
         "maxProperties": MAX_GROUP_ROLES,
     }
-    role = Str(pattern=ROLE_KEY)
+    role = Choice(Role)
 
-    def from_json(self, value: object) -> dict[str, str]:
+    def from_json(self, value: object) -> dict[str, Role]:
         loaded = super().from_json(value)
         if len(loaded) > MAX_GROUP_ROLES:
             reason = f"at most {MAX_GROUP_ROLES} groups can have a role"

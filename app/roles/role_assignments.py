@@ -98,6 +98,7 @@ TAKE = {
 """Delete the assignments of a target, or of the groups of a SCIM connection."""
 
 
+AGAIN = ("id", "created_at", "version")  # of an assignment that comes back
 NO_END = "an owner of the whole tenant has no end, as owners can make owners"
 
 
@@ -163,6 +164,7 @@ def create(
     row = insert_row(
         RoleAssignment,
         {
+            **{name: values[name] for name in AGAIN if name in values},
             **target,
             "tenant_id": tenant_id,
             "role_id": role.id,

@@ -1,0 +1,134 @@
+"""What differs between a tenant's rows and those of an earlier moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from app.core.db.queries import difference
+from app.core.db.statements import Statement
+from app.rewinds.kinds import KINDS
+
+CREATED, UPDATED, REMOVED = "created", "updated", "removed"
+SET_MOMENT = Statement(
+    "rewinds.set_moment",
+    "SELECT set_config('app.as_of_position', :position, true)",
+)
+# A row that has not changed since the moment cannot differ from what it was.
+FIND_CHANGED = Statement(
+    "rewinds.find_changed",
+    """
+    WITH changed AS MATERIALIZED (
+        SELECT DISTINCT row_id FROM audit_positions
+        WHERE tenant_id = :tenant_id AND target_type = :target_type
+            AND position > :since AND position <= :until AND row_id > :after
+            AND (CAST(:only AS uuid[]) IS NULL OR row_id = ANY (CAST(:only AS uuid[])))
+        ORDER BY row_id LIMIT :limit
+    )
+    SELECT row_id, EXISTS (
+        SELECT FROM audit_positions p
+        JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id
+        WHERE p.tenant_id = :tenant_id AND p.target_type = :target_type AND p.row_id = c.row_id
+            AND p.position > :since AND p.position <= :until
+            AND a.action = :target_type || '.created'
+    ) AS is_new FROM changed c ORDER BY row_id
+    """,
+)
+FIND_KNOWN = Statement(
+    "rewinds.find_known",
+    "SELECT DISTINCT row_id FROM audit_positions WHERE tenant_id = :tenant_id"
+    " AND target_type = ANY (CAST(:target_types AS text[]))"
+    " AND row_id = ANY (CAST(:ids AS uuid[]))",
+)
+FIND_LAST_VERSION = Statement(
+    "rewinds.find_last_version",
+    "SELECT max(version) FROM audit_positions"
+    " WHERE tenant_id = :tenant_id AND target_type = :target_type AND row_id = :row_id",
+)
+
+
+class Period(NamedTuple):
+    """The changes that are taken back: those after ``since``, up to ``until``."""
+
+    tenant_id: UUID
+    since: int
+    until: int
+    only: Sequence[str] | None
+
+
+class Difference(NamedTuple):
+    """What has to be done so that a row is what it was.
+
+    ``values`` are those to set. ``left`` are the codes of what stays as it is. Without both, and
+    without an ``action``, the row is what it was.
+    """
+
+    kind: str
+    row_id: UUID
+    action: str = ""
+    now: Any = None
+    past: Any = None
+    values: Mapping[str, Any] = {}
+    left: Sequence[str] = ()
+
+
+def find_changed(kind: str, period: Period, after: UUID, limit: int) -> Sequence[Any]:
+    """The next rows that were changed in the period, by id: ``row_id``, ``is_new``."""
+    found: Sequence[Any] = FIND_CHANGED.all(
+        **period._asdict(), target_type=KINDS[kind].target_type, after=after, limit=limit
+    )
+    return found
+
+
+def compare(kind: str, period: Period, changed: Sequence[Any]) -> Iterator[Difference]:
+    """The rows of :func:`find_changed` that are not what they were. Nothing is locked."""
+    if not changed:
+        return
+    SET_MOMENT.execute(position=str(period.since))
+    place = {"tenant_id": period.tenant_id, "ids": [row.row_id for row in changed]}
+    past, now = ({row.id: row for row in each.all(**place)} for each in _statements(kind))
+    for row in changed:
+        one = difference_of(kind, row, now.get(row.row_id), past.get(row.row_id))
+        if one.action or one.left:
+            yield one
+
+
+def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
+    """What differs between a row now and then; each is None where there is none."""
+    how, same = KINDS[kind], Difference(kind, changed.row_id, now=now, past=past)
+    if now is None and past is None:
+        return same
+    if now is None:
+        if how.create is None:
+            return same._replace(left=["erased"])
+        names = ("tenant_id", "id", "created_at", *how.fixed, *how.fields)
+        return same._replace(action=CREATED, values={name: getattr(past, name) for name in names})
+    left_of = how.left_of(now)
+    if past is None:
+        code = left_of.get("id", "" if changed.is_new else "not_recorded")
+        if how.is_removed(now):
+            return same
+        return same._replace(left=[code]) if code else same._replace(action=REMOVED)
+    change = difference(now, {name: getattr(past, name) for name in how.fields})
+    after = change.after if change else {}
+    values = {name: value for name, value in after.items() if name not in left_of}
+    left = sorted({left_of[name] for name in after if name in left_of})
+    return same._replace(action=UPDATED if values else "", values=values, left=left)
+
+
+@cache
+def _statements(kind: str) -> tuple[Statement, Statement]:
+    """The rows of then, and those of now, by ``tenant_id`` and ``ids``."""
+    table = KINDS[kind].model.__tablename__
+    owner = "tenant_id" if "tenant_id" in KINDS[kind].model.__table__.columns else "id"
+    then, today = (
+        Statement(
+            f"rewinds.read_{schema}_{table}",
+            f"SELECT * FROM {schema}.{table} WHERE {owner} = :tenant_id"  # noqa: S608 - no input
+            " AND id = ANY (CAST(:ids AS uuid[]))",
+        )
+        for schema in ("past", "public")
+    )
+    return then, today
