@@ -164,6 +164,10 @@ class TestLayers:
         "app.plans.prices: subscriptions": "it tells which of them a price changes",
         "app.plans.preview: feature_overrides": "it tells whom an update of the preset concerns",
         "app.plans.preview: usage_counters": "it compares new limits with what tenants use",
+        **{
+            f"app.memberships.extra_roles: {table}": "it shows the roles of a member's groups too"
+            for table in ("role_assignments", "roles", "scim_groups")
+        },
         "app.roles.authority: scim_members": "an editor has the roles of their groups",
         "app.usage.health: invitations": "pending ones take seats",
         "app.tenants.filters: plan_assignments": "a list of tenants by the end of their plans",

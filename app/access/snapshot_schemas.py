@@ -6,25 +6,10 @@ from app.core.validation.fields import JsonObject, ListOf, Str
 from app.core.validation.schemas import AnswerSchema
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
-USER = {
-    "id": ID,
-    "idp_user_id": "user_01JZ4M",
-    "email": "ada@example.com",
-    "is_active": True,
-    "membership": {"id": ID, "role": "member", "is_active": True},
-    "groups": [],
-    "meta_data": {"desk": "7"},
-}
-RESOURCE = {"type": "invoice", "id": "17", "parent": {"type": "folder", "id": "2026"}}
-ASSIGNMENT = {
-    "id": ID,
-    "membership_id": ID,
-    "group_id": None,
-    "api_key_id": None,
-    "role": "clerk",
-    "resource": {"type": "folder", "id": "2026"},
-    "expires_at": None,
-}
+USER = {"id": ID, "idp_user_id": "user_01JZ4M", "email": "ada@example.com", "is_active": True}
+MEMBER = {"membership": {"id": ID, "role": "member", "is_active": True}, "groups": []}
+FOLDER = {"type": "folder", "id": "2026"}
+ASSIGNMENT = {"id": ID, "membership_id": ID, "group_id": None, "api_key_id": None, "role": "clerk"}
 
 
 class SnapshotSchema(AnswerSchema):
@@ -43,10 +28,12 @@ class SnapshotSchema(AnswerSchema):
         "roles": {"clerk": ["invoices:approve"]},
         "flags": {"approvals": {"value": True, "rules": []}},
         "limits": {"invoices": True},
-        "users": [USER],
+        "users": [{**USER, **MEMBER, "meta_data": {"desk": "7"}}],
         "api_keys": [{"id": ID, "permissions": [], "expires_at": None, "is_active": True}],
-        "resources": [{**RESOURCE, "attributes": {"status": "open"}}],
-        "assignments": [ASSIGNMENT],
+        "resources": [
+            {"type": "invoice", "id": "17", "parent": FOLDER, "attributes": {"status": "open"}}
+        ],
+        "assignments": [{**ASSIGNMENT, "resource": FOLDER, "expires_at": None}],
     }
 
     tenant = JsonObject(description="The tenant; `facts` are its attributes that rules compare.")

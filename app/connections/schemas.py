@@ -21,6 +21,7 @@ from app.core.validation.fields import (
 )
 from app.core.validation.messages import under
 from app.core.validation.schemas import AnswerSchema, AttributedSchema, Schema
+from app.roles.schemas import ROLE_KEY
 
 MAX_GROUP_ROLES = 200
 MAX_NAME = 255
@@ -63,8 +64,10 @@ class Documented(Schema):
         "name": "A name for people.",
         "provider": "The directory at the other end.",
         "default_role": "The role of people whose groups give them none.",
-        "group_roles": "The role of a group's members, by the group's displayName, id or externalId. Of"
-        " several groups the highest role counts. No role can be above that of the credential.",
+        "group_roles": "The role of a group's members, by the group's displayName, id or externalId."
+        " Of `owner`, `admin`, `billing`, `member` and `viewer` the highest of several groups is the"
+        " membership's. Any other role, which needs `roles:write`, is assigned to the group. Nobody"
+        " can give a role that they could not give to a person.",
         "public_keys": "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that"
         " signs assertions for /scim/oauth/token (RFC 7523).",
         "acts_as": "The role with which the connection makes its changes: that of whoever created it."
@@ -79,15 +82,15 @@ class Documented(Schema):
 
 
 class GroupRoles(JsonObject):
-    """An object of roles."""
+    """An object of the keys of roles."""
 
     keywords = {
-        "additionalProperties": {"type": "string", "enum": [role.value for role in Role]},
+        "additionalProperties": {"type": "string", "pattern": ROLE_KEY},
         "maxProperties": MAX_GROUP_ROLES,
     }
-    role = Choice(Role)
+    role = Str(pattern=ROLE_KEY)
 
-    def from_json(self, value: object) -> dict[str, Role]:
+    def from_json(self, value: object) -> dict[str, str]:
         loaded = super().from_json(value)
         if len(loaded) > MAX_GROUP_ROLES:
             reason = f"at most {MAX_GROUP_ROLES} groups can have a role"

@@ -22,9 +22,9 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition, visible_id
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, NotFound, PermissionDenied
+from app.core.errors import Conflict, Invalid, NotFound, PermissionDenied, value_error
 from app.memberships import owners
-from app.roles import role_assignments
+from app.roles import authority, role_assignments
 from app.scim.models import ScimGroup, ScimUser
 from app.tenants.models import Tenant
 
@@ -98,7 +98,7 @@ def create(
     role, or as an owner. Raises NotFound for an unknown tenant, PermissionDenied, RoleAboveOwn and
     TooManyConnections.
     """
-    _check_gift(values, actor, held)
+    _check_gift(tenant_id, values, actor, held)
     queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a connection
     if queries.count_where(ScimConnection, tenant_id=tenant_id) >= MAX_CONNECTIONS:
         raise TooManyConnections
@@ -131,7 +131,7 @@ def update(
     """
     connection, counts = _lock(connection_id, actor)
     if not GIVING.isdisjoint(values):
-        _check_gift(values, actor, held)
+        _check_gift(connection.tenant_id, values, actor, held)
     connection, change = queries.update_row(ScimConnection, connection, values, actor_id=actor.id)
     if change is not None:
         if "public_keys" in change.after:
@@ -153,7 +153,7 @@ def rotate(
     overlap the access tokens end as well. Raises NotFound, OwnerOnly and PermissionDenied.
     """
     connection, counts = _lock(connection_id, actor)
-    _check_gift({}, actor, held)
+    _check_gift(connection.tenant_id, {}, actor, held)
     token = new_token()
     expires_at = utcnow() + overlap
     values = {**_stored_token(token), "old_digest": connection.digest, "old_expires_at": expires_at}
@@ -213,18 +213,29 @@ def _end_access_tokens(connection: ScimConnection) -> None:
     queries.delete_where(ScimAccessToken, **key)
 
 
-def _check_gift(values: Mapping[str, Any], actor: Actor, held: Collection[Permission]) -> None:
+def _check_gift(
+    tenant_id: UUID, values: Mapping[str, Any], actor: Actor, held: Collection[Permission]
+) -> None:
     """Raise if the connection, with these values, could do more than whoever changes it.
 
-    PermissionDenied without the permissions that it exercises, RoleAboveOwn for a role above the
-    actor's.
+    PermissionDenied without the permissions that it exercises, RoleAboveOwn for a role that the
+    actor could not give, and Invalid for one that the tenant does not have.
     """
-    for permission in EXERCISED:
+    given = {key: name for name, key in values.get("group_roles", {}).items()}
+    assigned = given.keys() - {*Role}
+    for permission in (*EXERCISED, *([Permission.ROLES_WRITE] if assigned else ())):
         if permission not in held:
             raise PermissionDenied(f"This needs the permission {permission}.")
-    roles: Collection[str] = values.get("group_roles", {}).values()
-    for role in {values.get("default_role", Role.VIEWER), *roles}:
+    for role in {values.get("default_role", Role.VIEWER), *given} - assigned:
         owners.check_may_grant(role, actor=actor)
+    if not assigned:
+        return
+    roles = authority.lock(tenant_id)
+    for key in assigned:
+        if key not in roles.by_key:
+            place = ["body", "group_roles", given[key]]
+            raise Invalid(value_error(place, "there is no role of this key", key))
+        authority.check_may_give(roles.by_key[key], roles, tenant_id, actor=actor)
 
 
 def new_token() -> str:

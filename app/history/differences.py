@@ -39,7 +39,7 @@ FIND = Statement(
         GROUP BY target_type, row_id, key
     )
     SELECT c.target_type, c.row_id AS target_id, c.first_at, c.last_at, c.actions, c.actors,
-        coalesce((
+        c.id, coalesce((
             SELECT json_object_agg(f.field, json_build_object('before', f.before, 'after', f.after)
                 ORDER BY f.field)
             FROM fields f WHERE f.target_type = c.target_type AND f.row_id = c.row_id
@@ -47,8 +47,12 @@ FIND = Statement(
         ), '{{}}') AS changes
     FROM (
         SELECT target_type, row_id, min(created_at) AS first_at, max(created_at) AS last_at,
-            array_agg(DISTINCT action) AS actions, array_agg(DISTINCT actor) AS actors,
-            max(position) AS position
+            array_agg(DISTINCT action) AS actions, max(position) AS position,
+            (array_agg(id ORDER BY position DESC, number DESC))[1] AS id,
+            ARRAY(
+                SELECT name FROM unnest(array_agg(actor ORDER BY position DESC, number DESC))
+                    WITH ORDINALITY AS made (name, place) GROUP BY name ORDER BY min(place)
+            ) AS actors
         FROM changed GROUP BY target_type, row_id
     ) c ORDER BY c.position, c.row_id
     """,  # noqa: S608 - no input

@@ -36,7 +36,7 @@ FIND_POSITION = Statement(
 ENTER = Statement(
     "history.enter",
     "SELECT set_config('app.as_of_position', :position, true),"
-    " set_config('app.as_of', :time, true),"
+    " set_config('app.as_of_number', :number, true), set_config('app.as_of', :time, true),"
     " set_config('search_path', 'past, public, pg_catalog', true)",
 )
 HAS_TENANT = Statement(
@@ -46,11 +46,14 @@ HAS_TENANT = Statement(
 
 
 class Moment(NamedTuple):
-    """The last position at or before a time. Without ``is_ordered``, the order is approximate."""
+    """The place in the trail of the last audit row at or before a time.
+
+    Rows of some kinds, which are no events, have the position of the event before them.
+    """
 
     position: int
+    number: int
     time: datetime
-    is_ordered: bool = True
 
 
 def enter(as_of: str, tenant_id: UUID | None, operation: str) -> dict[str, str]:
@@ -61,12 +64,12 @@ def enter(as_of: str, tenant_id: UUID | None, operation: str) -> dict[str, str]:
     """
     own = current_scope().tenant_id
     found = find(as_of, LOCATION)
-    ENTER.execute(position=str(found.position), time=found.time.isoformat())
+    ENTER.execute(**{name: str(value) for name, value in found._asdict().items()})
     wanted = own or tenant_id
     if wanted is not None and not HAS_TENANT.scalar(id=str(wanted)):
         raise NotFound.of(Tenant)
     headers = {"X-As-Of": str(events.shown_position(found.position, own))}
-    if lacks := completeness.lacks_of(operation, is_ordered=found.is_ordered):
+    if lacks := completeness.lacks_of(operation, is_ordered=found.number >= 0):
         headers["X-As-Of-Incomplete"] = ",".join(lacks)
     return headers
 
@@ -88,8 +91,8 @@ def find(text: str, loc: Location) -> Moment:
                 raise Invalid(value_error(loc, "no event has this position yet", text))
             found = FIND_POSITION.first(position=position)
     if found is None:
-        return Moment(0, time or utcnow())
-    return Moment(found.position, time or found.created_at, is_ordered=found.number >= 0)
+        return Moment(0, 0, time or utcnow())
+    return Moment(found.position, found.number, time or found.created_at)
 
 
 def _time(text: str, loc: Location) -> datetime | None:

@@ -31,7 +31,9 @@ class ChangedRowSchema(AnswerSchema):
     first_at = AwareDateTime(description="The first change of the row in this time.")
     last_at = AwareDateTime(description="The last one.")
     actions = ListOf(Str(), description="What was done.")
-    actors = ListOf(Str(), description="Who did it, named as in the audit trail.")
+    actors = ListOf(
+        Str(), description="Who did it, the last one first, named as in the audit trail."
+    )
     changes = JsonObject(
         description="Each field that differs, with its value `before` and `after`: null where the"
         " row did not exist."

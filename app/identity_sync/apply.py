@@ -17,7 +17,7 @@ from sqlalchemy import ARRAY, Text, and_, any_, bindparam, case, func, or_, sele
 
 from app.auth.permissions import Role
 from app.auth.tenant_actors import is_of_tenant
-from app.core.actors import SYSTEM_IDP
+from app.core.actors import SYSTEM_IDP, Actor
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
 from app.identity_sync.merge_state import membership_values, organization_values, user_values
@@ -25,7 +25,7 @@ from app.identity_sync.store import Key, Kind, Objects, Pair
 from app.memberships import directories, owners, seats
 from app.memberships import service as memberships
 from app.memberships.models import Membership
-from app.roles import provider_roles
+from app.roles import synced_assignments
 from app.tenants import service as tenants
 from app.tenants import slugs
 from app.tenants.models import Tenant
@@ -34,6 +34,7 @@ from app.users.models import User
 
 USER_FIELDS = frozenset({"email", "first_name", "last_name", "is_active"})
 END = frozenset({"is_active"})
+AS_ADMIN = Actor(SYSTEM_IDP.id, Role.ADMIN)  # of roles that are not a membership's
 REPEATED = ("is_active", True)
 _user_ids = any_(bindparam("user_ids", type_=ARRAY(Text)))
 _inactive_user_ids = any_(bindparam("inactive_user_ids", type_=ARRAY(Text)))
@@ -261,7 +262,14 @@ class _Rows:
                 )
         users.update_many(self.changed_users, actor=SYSTEM_IDP, into=self.writes)
         memberships.update_many(self.changed_memberships, actor=SYSTEM_IDP, into=self.writes)
-        provider_roles.follow(self.role_keys, into=self.writes)
+        synced_assignments.follow(
+            "membership_id",
+            self.role_keys,
+            source="idp",
+            actor=SYSTEM_IDP,
+            within=AS_ADMIN,
+            into=self.writes,
+        )
 
     def _change_user(
         self, person: Person, *, is_new: bool = False, fields: Collection[str] = USER_FIELDS

@@ -14,6 +14,7 @@ from app.core.http.endpoint import has_past, of_contract
 from app.core.json_text import Json
 from app.memberships import schemas, service
 from app.memberships.directories import ManagedByDirectory
+from app.memberships.extra_roles import EXTRA_ROLES
 from app.memberships.models import Membership
 from app.memberships.owners import LastOwner, OwnerOnly, RoleAboveOwn
 from app.memberships.seats import SeatLimit
@@ -26,7 +27,7 @@ blp = Blueprint(
     url_prefix="/v1/memberships/tenant",
     description="The users of a tenant and their roles.",
 )
-INCLUDES = (TENANT, schemas.USER, HISTORY)
+INCLUDES = (TENANT, schemas.USER, HISTORY, EXTRA_ROLES)
 
 
 @blp.get("")

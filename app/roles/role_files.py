@@ -16,9 +16,8 @@ from app.core.json_text import Json
 from app.roles import product_permissions, service
 from app.roles.authority import read
 from app.roles.models import AccessRole, ProductPermission
-from app.roles.schemas import AccessRoleCreateSchema, PermissionFileSchema
+from app.roles.schemas import RoleFileSchema
 
-SCHEMAS = {"permissions": PermissionFileSchema, "roles": AccessRoleCreateSchema}
 PERMISSION_FIELDS = ("description", "group_name", "requires_flag", "requires_limit")
 ROLE_FIELDS = ("name", "permissions", "inherits", "assignable_by")
 Document = Mapping[str, list[dict[str, Any]]]
@@ -42,22 +41,12 @@ def read_roles(text: bytes) -> Document:
     try:
         # By way of JSON: a date or another type of YAML alone is refused.
         document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
+        return RoleFileSchema().load(document)
+    except Invalid as fault:
+        place = ".".join(map(str, fault.errors[0]["loc"])) or "The file"
+        raise UnreadableRoles(f"{place}: {fault.errors[0]['msg']}.") from None
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
         raise UnreadableRoles(f"This is not YAML with JSON's types: {fault}") from None
-    if not isinstance(document, dict) or not {*document} <= {*SCHEMAS}:
-        raise UnreadableRoles(f"The file can have the lists {' and '.join(SCHEMAS)}.")
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, schema in SCHEMAS.items():
-        found[name] = []
-        given = document.get(name) or []
-        for number, values in enumerate(given if isinstance(given, list) else [given], start=1):
-            try:
-                found[name].append(schema().load(values))
-            except Invalid as fault:
-                place = ".".join(map(str, fault.errors[0]["loc"]))
-                told = f"{name}, entry {number}: {place}: {fault.errors[0]['msg']}"
-                raise UnreadableRoles(told) from None
-    return found
 
 
 def apply(document: Document, *, actor: Actor) -> list[Difference]:

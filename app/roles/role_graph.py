@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from uuid import UUID
 
 from app.auth.permissions import Role
 from app.core.errors import Conflict
 from app.roles.models import AccessRole
 
 ALL_OF_PRODUCT = "every permission of the product"
+MAX_ROLES = 50  # of a tenant, and of templates
 MAX_CHAIN = 5  # roles: one, what it inherits, what that inherits, …
+
+
+class TooManyRoles(Conflict):
+    code = "too_many_roles"
+    detail = f"A tenant can have at most {MAX_ROLES} roles; delete one first."
 
 
 class RoleCycle(Conflict):
@@ -28,6 +35,11 @@ class RoleGraph:
     def __init__(self, roles: Iterable[AccessRole]) -> None:
         self.by_key = {role.key: role for role in roles}
         self.by_id = {role.id: role for role in self.by_key.values()}
+
+    def check_room(self, tenant_id: UUID | None) -> None:
+        """Raise TooManyRoles if the tenant (None: the platform) can have no further role."""
+        if sum(role.tenant_id == tenant_id for role in self.by_key.values()) >= MAX_ROLES:
+            raise TooManyRoles
 
     def permissions_of(self, key: str) -> frozenset[str]:
         """The permissions of a role and of those that it inherits; nothing for an unknown key.

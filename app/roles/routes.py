@@ -22,15 +22,8 @@ from app.roles.access_resources import ResourceCycle, ResourceInUse, ResourceToo
 from app.roles.models import AccessRole, ProductPermission
 from app.roles.product_permissions import PermissionInUse, TooManyPermissions
 from app.roles.role_assignments import RoleAssigned
-from app.roles.role_graph import RoleCycle, RoleTooDeep
-from app.roles.service import (
-    HigherRoleLacks,
-    RoleExists,
-    RoleFixed,
-    RoleInUse,
-    TemplateReadOnly,
-    TooManyRoles,
-)
+from app.roles.role_graph import RoleCycle, RoleTooDeep, TooManyRoles
+from app.roles.service import HigherRoleLacks, RoleExists, RoleFixed, RoleInUse, TemplateReadOnly
 from app.roles.target_names import TARGET_NAME
 
 permissions = Blueprint(
@@ -67,7 +60,7 @@ ASSIGNMENT_INCLUDES = (*INCLUDES, TARGET_NAME)
 @has_past
 @permissions.arguments(schemas.PermissionQuerySchema, location="query")
 @permissions.columns("key", "kind", "group", "description", "requires_flag", "requires_limit")
-@permissions.response(200, schemas.AccessPermissionListSchema(many=True))
+@permissions.response(200, schemas.AccessPermissionSchema(many=True))
 def list_permissions(query: dict[str, Any]) -> list[Any]:
     """List the permissions that a role can have: this service's, then the product's."""
     return product_permissions.list_permissions(**query)

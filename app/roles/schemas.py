@@ -22,7 +22,7 @@ from app.core.validation.fields import (
     Str,
     Uuid,
 )
-from app.core.validation.schemas import OPERATOR, AnswerSchema, AttributedSchema, Schema
+from app.core.validation.schemas import AnswerSchema, AttributedSchema, Schema
 from app.roles.role_assignments import TARGETS
 
 PERMISSION_KEY = "^[a-z][a-z0-9_.:-]{0,127}$"
@@ -94,6 +94,8 @@ class Documented(Schema):
 class AccessPermissionSchema(Documented, AnswerSchema):
     """A permission that a role can have."""
 
+    has_pages = False
+
     key = Str(metadata={"examples": ["invoices:approve"]})
     kind = Literal("product", "service", description="Whose permission it is.")
     description = Str()
@@ -106,12 +108,6 @@ class AccessPermissionSchema(Documented, AnswerSchema):
     def _dump_one(self, row: Json) -> dict[str, Json]:
         values = super()._dump_one(row)
         return {**values, "kind": values["kind"] or "product"}  # events have only columns
-
-
-class AccessPermissionListSchema(AccessPermissionSchema):
-    """A permission of the list, which has one page."""
-
-    has_pages = False
 
 
 class PermissionSetSchema(Documented):
@@ -169,6 +165,13 @@ class AccessRoleCreateSchema(AccessRoleUpdateSchema):
     permissions = ListOf(Str(), required=True, metadata={"maxItems": MAX_PERMISSIONS})
     inherits = Str(nullable=True, load_default=None)
     assignable_by = Choice(Role, load_default=Role.ADMIN)
+
+
+class RoleFileSchema(Schema):
+    """A file of ``flask roles apply``."""
+
+    permissions = ListOf(Nested(PermissionFileSchema), load_default=list)
+    roles = ListOf(Nested(AccessRoleCreateSchema), load_default=list)
 
 
 class RoleOwnerSchema(Schema):
@@ -249,18 +252,14 @@ class RoleAssignmentQuerySchema(PageQuerySchema):
             yield value_error(["query"], "resource_type and resource_id go together", None)
 
 
-class ResourceSchema(Documented, AnswerSchema):
+class ResourceSchema(Documented, AttributedSchema):
     """A resource of a tenant."""
 
     type = Str()
-    id = Str(metadata=RESOURCE_NAME)
+    id = Str(metadata=RESOURCE_NAME)  # type: ignore[assignment]  # a name that the product gives
     tenant_id = Uuid()
     parent = Nested(PlaceSchema, nullable=True)
     attributes = JsonObject()
-    created_at = AwareDateTime()
-    created_by_user_id = Str(metadata=OPERATOR)
-    updated_at = AwareDateTime()
-    updated_by_user_id = Str(metadata=OPERATOR)
 
 
 class ResourceSetSchema(Documented):

@@ -25,7 +25,6 @@ from app.roles.models import AccessRole
 from app.roles.product_permissions import check_exist
 from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep, chain_of, with_role
 
-MAX_ROLES = 50  # of a tenant, and of templates
 MAX_REPLACED = 1_000  # assignments and roles, of one request
 FIXED = frozenset(Role)
 
@@ -74,11 +73,6 @@ class HigherRoleLacks(Conflict):
     detail = "What one of the five roles has of the product, each higher one must have too."
 
 
-class TooManyRoles(Conflict):
-    code = "too_many_roles"
-    detail = f"A tenant can have at most {MAX_ROLES} roles; delete one first."
-
-
 class TemplateReadOnly(Forbidden):
     code = "template_read_only"
     detail = "Only the platform can change a template; make a role that inherits it."
@@ -116,8 +110,7 @@ def create(tenant_id: UUID | None, values: Mapping[str, Any], *, actor: Actor) -
     key = values["key"]
     if key in roles.by_key or (tenant_id is None and queries.find_row(AccessRole, key=key)):
         raise RoleExists
-    if sum(role.tenant_id == tenant_id for role in roles.by_key.values()) >= MAX_ROLES:
-        raise TooManyRoles
+    roles.check_room(tenant_id)
     role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **actor.authorship})
     _check(role, roles, actor=actor)
     record_creation("role.created", role, actor=actor)

@@ -22,7 +22,7 @@ from app.core.db.writes import insert_row, writes
 from app.core.errors import Conflict
 from app.core.validation.scalars import bounded_name
 from app.memberships import service as memberships
-from app.roles import role_assignments
+from app.roles import role_assignments, synced_assignments
 from app.scim import bounds, groups
 from app.scim.errors import invalid_value
 from app.scim.filters import GROUP_COLUMNS
@@ -80,6 +80,7 @@ class GroupStore:
         row = insert_row(ScimGroup, {**self._key, **_stored(group)}, conflicts=CONFLICTS)
         self._lock(group.members)
         self._record("scim_group.created", row, {}, _shown(row, self._add(row, group.members)))
+        self._assign_roles(row)
         if self._role_of(row) is not None:
             self._apply_roles(group.members.keys())
         return self.get(str(row.id))
@@ -106,6 +107,7 @@ class GroupStore:
         joined = self._add(row, added) - old.keys()
         left = removed.keys() - group.members.keys()
         self._record("scim_group.updated", row, _shown(before, left), _shown(row, joined))
+        self._assign_roles(row)
         if roles != {None}:
             self._apply_roles(affected)
         return self.get(resource_id)
@@ -183,7 +185,7 @@ class GroupStore:
         tenant_id = self._connection.tenant_id
         people = groups.FIND_ROLES.all(tenant_id=tenant_id, ids=list(user_ids))
         given = {
-            one.id: _highest([role for names in one.groups or () for role in self._roles(*names)])
+            one.id: _highest([key for names in one.groups or () for key in self._keys(*names)])
             for one in people
         }
         for is_mapped in (True, False):
@@ -201,20 +203,30 @@ class GroupStore:
             if role is not None and role != one.role:
                 memberships.set_role(one.id, role, actor=self._actor)
 
-    def _role_of(self, row: ScimGroup) -> Role | None:
-        return _highest(self._roles(str(row.id), row.display_name_key, row.external_id))
+    def _assign_roles(self, row: ScimGroup) -> None:
+        """Assign to the group itself what is mapped to it besides the five roles of memberships."""
+        wanted = {(row.tenant_id, row.id): {*self._keys_of(row)} - {*Role}}
+        with writes() as w:
+            synced_assignments.follow("group_id", wanted, source="scim", actor=self._actor, into=w)
 
-    def _roles(self, group_id: str, name_key: str, external_id: str) -> list[Role]:
+    def _role_of(self, row: ScimGroup) -> Role | None:
+        return _highest(self._keys_of(row))
+
+    def _keys_of(self, row: ScimGroup) -> list[str]:
+        return self._keys(str(row.id), row.display_name_key, row.external_id)
+
+    def _keys(self, group_id: str, name_key: str, external_id: str) -> list[str]:
         """The roles that the connection maps to a group's name, compared without case, or id."""
         return [
-            Role(role)
-            for name, role in self._connection.group_roles.items()
+            key
+            for name, key in self._connection.group_roles.items()
             if email_key(name) == name_key or name in (group_id, external_id)
         ]
 
 
-def _highest(roles: Sequence[Role]) -> Role | None:
-    return max(roles, key=lambda role: role.rank, default=None)
+def _highest(keys: Sequence[str]) -> Role | None:
+    """The highest of the five roles of memberships."""
+    return next((role for role in Role if role in keys), None)
 
 
 def _lock(found: ScimGroup) -> ScimGroup:

@@ -9,18 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Protocol
 
-from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    case,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ARRAY, ColumnElement, Text, and_, any_, bindparam, case, func, or_, select
 
 from app.core.db.models import Moment
 from app.core.db.statements import Statement

@@ -12,7 +12,8 @@ FROM (
         UNION ALL
         SELECT json_array_elements_text(t.after -> 'members'), true
     ) c (id, has_joined)
-    WHERE t.target_type = 'scim_group' AND t.position <= past.last_position()
+    WHERE t.target_type = 'scim_group' AND (t.position, t.number)
+        <= (past.last_position(), current_setting('app.as_of_number')::bigint)
     GROUP BY t.tenant_id, t.row_id, c.id::uuid
 ) m
 WHERE m.is_member

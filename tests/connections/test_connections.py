@@ -10,7 +10,13 @@ from app.auth.permissions import Permission, Role
 from app.connections.models import ScimConnection, ScimRequest
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
-from tests.factories import create_api_key, create_member
+from tests.factories import (
+    create_api_key,
+    create_member,
+    create_permission,
+    create_role,
+    create_tenant,
+)
 from tests.scim.directory import Directory, create_connection
 
 PATH = "/v1/scim-connections"
@@ -80,6 +86,7 @@ class TestCreate:
         [
             ("provider", "ldap", []),
             ("group_roles", {"A": "emperor"}, ["A"]),
+            ("group_roles", {"A": 7}, ["A"]),
             ("group_roles", [], []),
             ("group_roles", {"": "member"}, [""]),
             ("group_roles", dict.fromkeys(map(str, range(201)), "member"), []),
@@ -100,6 +107,46 @@ class TestCreate:
         answers = at_once([lambda: make(api, token)] * 2)
 
         assert sorted(answer.status_code for answer in answers) == [201, 409]
+
+
+class TestRolesOfGroups:
+    """A role that is none of the five is mapped by who could assign it."""
+
+    def test_can_be_the_tenants_own_and_templates(self, api, tenant, token):
+        create_role(tenant, key="clerk")
+        create_role(None, key="auditor")
+        roles = {"Finance": "clerk", "Others": "auditor"}
+
+        assert made(api, token, group_roles=roles)["group_roles"] == roles
+
+    def test_of_another_tenant_does_not_exist(self, api, token):
+        create_role(create_tenant(), key="clerk")
+
+        answer = make(api, token, group_roles={"Finance": "clerk"})
+
+        assert answer.get_json()["detail"][0]["loc"] == ["body", "group_roles", "Finance"]
+
+    @pytest.mark.parametrize("of_admin", [True, False])
+    def test_cannot_be_more_than_the_editor_has(self, api, tenant, token, of_admin):
+        create_permission("payroll:run")
+        create_role(tenant, "payroll:run", key="payroll")
+        create_role(tenant, key="chiefs", assignable_by="owner")
+        editor = create_member(tenant, role="admin")[2] if of_admin else token
+        path = f"{PATH}/{made(api, editor)['id']}"
+
+        for role in ("payroll", "chiefs"):
+            answer = api.patch(path, token=editor, json={"group_roles": {"A": role}})
+            assert answer.status_code == (403 if of_admin else 200), answer.text
+
+    def test_need_the_permission_to_assign_roles(self, api, tenant):
+        create_role(tenant, key="clerk")
+        keys = [
+            create_api_key(tenant, (*NEEDED, *more)) for more in ((), (Permission.ROLES_WRITE,))
+        ]
+
+        answers = [make(api, key, group_roles={"A": "clerk"}) for key in keys]
+
+        assert [answer.status_code for answer in answers] == [403, 201]
 
 
 NEEDED = (Permission.SCIM_WRITE, Permission.USERS_WRITE, Permission.MEMBERSHIPS_WRITE)

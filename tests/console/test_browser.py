@@ -583,7 +583,7 @@ class TestSupport:
         page.keyboard.press("/")
         page.keyboard.type("aiko.mo")
         page.click("#found a >> text=Aiko Mori")
-        page.click("section >> text=Acme Robotics")
+        page.click(".siblings >> text=Access")
         page.select_option("#permission", "billing:read")
         page.click("text=Explain")
         assert "Refused" in page.inner_text(".verdict")

@@ -34,6 +34,7 @@ from tests.factories import (
     create_member,
     create_override,
     create_preset,
+    create_role,
     create_subscription,
     create_tenant,
     limit_flag,
@@ -849,6 +850,21 @@ class TestSetup:
         assert changed == [({"Staff": "admin"},)]
         assert browser.undo(connection).status_code == 303
         assert database.query(stored) == created
+
+    def test_offers_the_tenants_own_roles_for_groups(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        create_role(tenant, key="clerk")
+        page, at_first = (
+            f"/console/tenants/{tenant.id}/scim/new",
+            '<option value="viewer" selected>',
+        )
+        values = {"name": "D", "provider": "okta", "default_role": "viewer", "deactivate": "user"}
+
+        text = browser.get(page).text
+        browser.send(page, **values, group_roles_group=["Staff"], group_roles_role=["clerk"])
+
+        assert (text.count('<option value="clerk">'), text.count(at_first)) == (5, 5)
+        assert database.query("SELECT group_roles FROM scim_connections") == [({"Staff": "clerk"},)]
 
     @pytest.mark.parametrize("provider", DirectoryProvider)
     def test_of_each_directory_says_what_to_paste(self, signed_in, tenant, provider):

@@ -16,6 +16,7 @@ from tests.factories import (
     create_tenant,
 )
 from tests.factories import create_role as create_role_row
+from tests.roles.test_role_assignments import create_group
 
 NAMES = ("invoices:approve", "invoices:read")
 
@@ -240,6 +241,22 @@ class TestAssignments:
 
 
 class TestAccess:
+    def test_lists_the_roles_of_the_person_and_of_their_groups(self, owner, tenant):
+        person, membership, _ = create_member(tenant, "viewer")
+        place = create_resource(tenant, "project", "apollo")
+        role, group = create_role_row(tenant, key="clerk"), create_group(tenant, person)
+        create_assignment(tenant, role, group_id=group.id, resource=place)
+        create_assignment(tenant, "billing", membership_id=membership.id, source="idp")
+
+        text = owner.get(f"/console/tenants/{tenant.id}/users/{person.id}/access").text
+
+        of_group, own = re.findall("<tr><td.*?</tr>", text, re.DOTALL)
+        assert "by the group</span> Crew" in of_group
+        assert "project <code>apollo</code>" in of_group
+        assert "Remove" not in of_group
+        assert "identity provider" in own
+        assert "Remove" in own
+
     def test_of_a_person_is_explained_with_all_steps(self, owner, tenant):
         person = create_member(tenant, "viewer")[0]
         page = f"/console/tenants/{tenant.id}/users/{person.id}/access"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.history import differences
+from tests import database
 from tests.factories import create_member, create_tenant, create_user, platform_token
 from tests.history.test_reading import Life
 
@@ -51,6 +52,23 @@ def test_each_row_is_there_once_with_what_differs(api, tenant, owner, position):
     assert first["actions"] == ["user.updated"]
     assert len(first["actors"]) == 1
     assert (second["target_id"], second["changes"]) == (str(same.id), {})
+
+
+def test_names_rows_and_who_changed_them_last(api, tenant, owner, position):
+    user = create_user(tenant, first_name="Grace", last_name="Hopper")
+    start = position()
+    for token, name in ((owner, "A"), (platform_token(), "B"), (owner, "Grace")):
+        api.patch(f"/v1/users/{user.id}", token=token, json={"first_name": name})
+    position()
+
+    query = {"from": start or "0", "include": "target_name,actor_name"}
+    answer = api.get(path_of(tenant), token=platform_token(), query_string=query)
+    assert answer.status_code == 200, answer.text
+    (row,) = answer.get_json()["data"]
+
+    ((address,),) = database.query("SELECT email FROM users WHERE id = :id", id=row["actors"][0])
+    assert (row["target_name"], row["actor_name"]) == ("Grace Hopper", address)
+    assert len(row["actors"]) == 2
 
 
 def test_agrees_with_the_reads_at_both_moments(api):

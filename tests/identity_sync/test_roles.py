@@ -99,6 +99,16 @@ class TestAKeyOfTheTenantsRole:
 
         assert assigned() == {"auditor": "idp"}
 
+    @pytest.mark.parametrize(
+        ("permission", "assignable_by"), [("users:read", "owner"), ("invoices:approve", "admin")]
+    )
+    def test_that_an_admin_could_not_assign_is_not(self, tenant, say, permission, assignable_by):
+        create_role(None, permission, key="auditor", assignable_by=assignable_by)
+
+        say("10:00", "auditor")
+
+        assert assigned() == {}
+
     def test_of_another_tenant_is_not(self, tenant, say):
         create_role(create_tenant(), key="auditor")
 

@@ -2,12 +2,14 @@
 
 import pytest
 
+from app.audit.models import AuditEvent
 from app.memberships.models import Membership
+from app.roles.models import AccessRole, RoleAssignment
 from app.scim.models import ScimGroup, ScimMember
 from app.users.models import User
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
-from tests.factories import create_tenant
+from tests.factories import create_assignment, create_role, create_tenant, user_token
 from tests.scim.directory import (
     GROUP,
     USER,
@@ -101,6 +103,64 @@ class TestGroups:
 
         assert [answer.status_code for answer in answers] == [200] * 4
         assert len(rows(ScimMember)) == 4
+
+
+class TestRolesBesidesTheFive:
+    """They are assigned to the group itself, with the source ``scim``."""
+
+    @pytest.fixture
+    def connection(self, tenant, owner):
+        create_role(tenant, "audit:read", key="auditor")
+        create_role(None, key="clerk")
+        roles = {"Finance": "auditor", "ext-9": "clerk", "Chiefs": "admin", "A": "gone"}
+        return create_connection(tenant, group_roles=roles)
+
+    def assigned(self):
+        keys = {role.id: role.key for role in rows(AccessRole)}
+        return {keys[one.role_id]: (one.source, str(one.group_id)) for one in rows(RoleAssignment)}
+
+    def test_begin_and_end_with_the_mapping_of_the_group(self, directory, ada):
+        path = f"/Groups/{directory.add_group('finance', ada)['id']}"
+        group_id, found = path.rpartition("/")[2], [self.assigned()]
+        for name, value in (("externalId", "ext-9"), ("displayName", "Chiefs")):
+            directory.patch(path, replace(name, value))
+            found.append(self.assigned())
+
+        auditor, clerk = {"auditor": ("scim", group_id)}, {"clerk": ("scim", group_id)}
+        assert found == [auditor, auditor | clerk, clerk]
+        assert role_of(ada) == "admin"
+        directory.delete(path)
+        assert self.assigned() == {}
+        actions = [one.action for one in rows(AuditEvent) if one.action.startswith("role_ass")]
+        assert sorted(actions) == ["role_assignment.created"] * 2 + ["role_assignment.deleted"] * 2
+
+    def test_are_held_while_the_person_is_in_the_group(self, api, directory, ada):
+        execute("UPDATE users SET idp_user_id = 'ada' WHERE id = :id", id=ada)
+        token, group = user_token(row(User, id=ada)), directory.add_group("Finance", ada)
+        path = f"/Groups/{group['id']}"
+
+        given = api.get("/v1/audit-events", token=token).status_code
+        directory.patch(path, remove_member(ada))
+
+        assert (given, api.get("/v1/audit-events", token=token).status_code) == (200, 403)
+
+    def test_follow_another_mapping_when_the_group_changes(self, directory):
+        path = f"/Groups/{directory.add_group('Finance')['id']}"
+        execute("""UPDATE scim_connections SET group_roles = '{"Finance": "clerk"}'""")
+
+        directory.patch(path, replace("externalId", "x"))
+
+        assert {*self.assigned()} == {"clerk"}
+
+    def test_that_were_assigned_by_the_api_stay(self, tenant, directory):
+        group = directory.add_group("Others")
+        role = row(AccessRole, key="auditor")
+        create_assignment(tenant, role, group_id=group["id"])
+
+        for name in ("Finance", "Others"):
+            directory.patch(f"/Groups/{group['id']}", replace("displayName", name))
+
+        assert self.assigned() == {"auditor": ("api", group["id"])}
 
 
 class TestRoles:

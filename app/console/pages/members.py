@@ -1,4 +1,4 @@
-"""Members: their roles, and why a person is refused."""
+"""Members and their roles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form, row_form
 from app.console.lists import DATES, NAME, Filter, list_page
-from app.console.pages.access import explained
 from app.console.pages.common import RowName, recent_history
 from app.core.json_text import Json
 
@@ -50,11 +49,9 @@ def create_member(tenant_id: UUID) -> Shown:
 
 @page(MEMBER)
 def show_member(tenant_id: UUID, membership_id: UUID) -> Shown:
-    """Show a membership, its history, and with ``permission`` why the person has it or not."""
     path = f"{PATH}/{membership_id}"
-    member = api.get(path, include="user").data
-    values = {**explained(tenant_id, member["user_id"]), "history": recent_history(path)}
-    return render("member", words.person(member["user"]), member=member, **values)
+    member, history = api.get(path, include="user").data, recent_history(path)
+    return render("member", words.person(member["user"]), member=member, history=history)
 
 
 @form_page(f"{MEMBER}/role")

@@ -27,7 +27,9 @@ MOST = 2_000  # boxes of a page; of more, one group is shown
 
 
 def offered_roles() -> Choices:
-    """The roles of the page's tenant, or the templates, by their keys."""
+    """The roles of the page's tenant, or the templates, by their keys, as far as they may be seen."""
+    if not current_session().can(Permission.ROLES_READ):
+        return choices(*Role)
     tenant_id = (request.view_args or {}).get("tenant_id")
     return [(role["key"], role["name"]) for role in _roles(tenant_id)]
 
@@ -168,18 +170,15 @@ def _may_edit(role: Json, tenant_id: UUID | None) -> bool:
 
 def _held(roles: list[Json], permissions: list[Json]) -> dict[str, dict[str, str]]:
     """By a role's id, its permissions, each with the name of the role that has it itself."""
-    by_key, held = {role["key"]: role for role in roles}, {}
+    by_key = {role["key"]: role for role in roles}
     product = [one["key"] for one in permissions if one["kind"] == "product"]
-    for role in roles:
-        given: dict[str, str] = {}
-        one = role
-        while one:
-            given = dict.fromkeys(one["permissions"], one["name"]) | given
-            if one["key"] == Role.OWNER:
-                given = dict.fromkeys(product, one["name"]) | given
-            one = by_key.get(one["inherits"])
-        held[role["id"]] = given
-    return held
+
+    def held(role: Json) -> dict[str, str]:
+        inherited = by_key.get(role["inherits"])
+        own = [*role["permissions"], *(product if role["key"] == Role.OWNER else ())]
+        return (held(inherited) if inherited else {}) | dict.fromkeys(own, role["name"])
+
+    return {role["id"]: held(role) for role in roles}
 
 
 def _send_boxes(role: Json) -> api.Answer | None:

@@ -14,6 +14,7 @@ from app.console.fields import Field, Inputs, Sent, choices
 from app.console.forms import Form, row_form
 from app.console.lists import list_page
 from app.console.pages.common import recent_history, secret_page, tenant_slug
+from app.console.pages.roles import offered_roles
 from app.core.http.routing import own_address
 from app.core.json_text import Json
 
@@ -56,8 +57,8 @@ class GroupRoles(Field):
 
 
 GROUPS = (
-    "A group of the directory, and its role. Of several groups the highest role counts. A row"
-    " without a group is left out; saving adds empty rows."
+    "A group of the directory, and its role. Of the five roles of members the highest counts; other"
+    " roles are added. A row without a group is left out; saving adds empty rows."
 )
 LEAVES = "When a person leaves the directory"
 ENDS = [("membership", "end the membership"), ("user", "also deactivate the user")]
@@ -67,7 +68,7 @@ FIELDS = (
     Field("name", "Name", is_required=True),
     DIRECTORY,
     Field("default_role", "Role of new people", "select", choices=choices(*Role), is_required=True),
-    GroupRoles("group_roles", "Roles of groups", "pairs", help=GROUPS, choices=choices(*Role)),
+    GroupRoles("group_roles", "Roles of groups", "pairs", help=GROUPS, choices=offered_roles),
     Field("deactivate", LEAVES, "select", choices=ENDS, is_required=True),
 )
 STATUS = Field("status", "State", "select", choices=choices("active", "disabled"), is_required=True)

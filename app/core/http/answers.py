@@ -61,7 +61,7 @@ def write(answer: Answer | None, returned: Any, request: Request) -> Response:
         response.headers.setdefault("Location", f"{request.path}/{result.id}")
     data = answer.schema.dump(result)
     for include in request.includes:
-        include.add_to([data], [result])
+        include.add_to(*((data, result) if answer.schema.many else ([data], [result])))
     response.data = json_text.dumps({"data": data})
     if not has_version and (request.method == "GET" or request.includes):
         response.add_etag()

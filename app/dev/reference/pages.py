@@ -16,7 +16,7 @@ from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
 from app.dev.reference import commands
 from app.events.catalogue import CATALOGUE
 from app.events.ocsf import class_of
-from app.surfaces.commands.names import ABBREVIATIONS, spellings
+from app.surfaces.commands.names import ABBREVIATIONS, GROUPS, spellings
 from app.surfaces.operations import Operation, operations_of
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
@@ -93,7 +93,9 @@ def _endpoint(operation: Operation) -> str:
     """Method and path, permission, the first clause of the summary, and the commands."""
     permission = f"`{operation.permission}`" if operation.permission else "public"
     line = f"- `{operation.method.upper()} {operation.path}` ({permission}) {operation.clause}"
-    commands = " or ".join(f"`flask {' '.join(one.words)}`" for one in spellings(operation))
+    commands = " or ".join(
+        f"`flask {' '.join(one.words)}`" for one in spellings(operation) if one.words[0] in GROUPS
+    )
     return f"{line}: {commands}" if commands else line
 
 

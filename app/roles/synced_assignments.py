@@ -1,0 +1,74 @@
+"""Assignments that follow an identity provider, of members, or a directory, of its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Uuid, any_, bindparam, or_, select
+
+from app.core.actors import Actor
+from app.core.db import queries
+from app.core.db.statements import Statement
+from app.core.db.writes import Writes
+from app.memberships.owners import RoleAboveOwn
+from app.roles import authority
+from app.roles.models import RoleAssignment
+from app.roles.role_assignments import CONFLICTS, record
+from app.roles.role_graph import RoleGraph
+
+_ids = any_(bindparam("ids", type_=ARRAY(Uuid)))
+FIND = Statement(
+    "role_assignments.find_of_targets",
+    select(RoleAssignment).where(
+        or_(RoleAssignment.membership_id == _ids, RoleAssignment.group_id == _ids),
+        RoleAssignment.resource_type.is_(None),
+    ),
+)
+
+
+def follow(
+    target: str,
+    wanted: Mapping[tuple[UUID, UUID], AbstractSet[str]],
+    *,
+    source: str,
+    actor: Actor,
+    within: Actor | None = None,
+    into: Writes,
+) -> None:
+    """Give memberships or groups, by tenant and id, the roles with these keys for the whole tenant.
+
+    ``target`` is the column with their ids. Only assignments with this ``source`` are removed. A key
+    that no role of the tenant and no template has is ignored, and so is one that ``within`` could
+    not assign. The caller leaves the five roles of memberships out.
+    """
+    found = FIND.all(ids=[target_id for _, target_id in wanted]) if wanted else []
+    for (tenant_id, target_id), keys in sorted(wanted.items()):
+        rows = [row for row in found if getattr(row, target) == target_id]
+        if not keys and all(row.source != source for row in rows):
+            continue
+        roles = authority.lock(tenant_id)
+        given = {roles.by_key[key].id for key in keys if _may_give(key, roles, within)}
+        for row in rows:
+            if row.source == source and row.role_id not in given:
+                queries.delete_row(RoleAssignment, row)
+                key = roles.by_id[row.role_id].key
+                record("role_assignment.deleted", row, key, actor=actor, into=into)
+        for role_id in given.difference(row.role_id for row in rows):
+            place = {"tenant_id": tenant_id, target: target_id, "role_id": role_id}
+            values = {**place, "source": source, **actor.authorship}
+            row = into.insert(RoleAssignment, values, conflicts=CONFLICTS)
+            key = roles.by_id[role_id].key
+            record("role_assignment.created", row, key, actor=actor, into=into)
+
+
+def _may_give(key: str, roles: RoleGraph, actor: Actor | None) -> bool:
+    if key not in roles.by_key:
+        return False
+    try:
+        if actor is not None:
+            authority.check_may_give(roles.by_key[key], roles, None, actor=actor)
+    except RoleAboveOwn:
+        return False
+    return True
