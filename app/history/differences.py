@@ -14,7 +14,8 @@ from app.tenants.models import Tenant
 
 MAX_CHANGES, MAX_BYTES = 10_000, 8 * 1024 * 1024
 IN_RANGE = (
-    " FROM past.trail WHERE tenant_id = :tenant_id AND row_id IS NOT NULL"
+    " FROM past.trail WHERE tenant_id = :tenant_id"
+    " AND (row_id IS NOT NULL OR target_type = 'resource')"  # whose ids are no UUIDs
     " AND position > :since AND position <= :until"
 )
 SIZE = Statement(
@@ -30,31 +31,31 @@ FIND = Statement(
     "history.find_changes",
     f"""
     WITH changed AS (SELECT * {IN_RANGE}), fields AS (
-        SELECT target_type, row_id, key AS field,
+        SELECT target_type, target_id, key AS field,
             (array_agg(before -> key ORDER BY position, number))[1] AS before,
             (array_agg(after -> key ORDER BY position DESC, number DESC))[1] AS after
         FROM changed c, LATERAL (
             SELECT json_object_keys(c.before) UNION SELECT json_object_keys(c.after)
         ) keys (key)
-        GROUP BY target_type, row_id, key
+        GROUP BY target_type, target_id, key
     )
-    SELECT c.target_type, c.row_id AS target_id, c.first_at, c.last_at, c.actions, c.actors,
+    SELECT c.target_type, c.target_id, c.first_at, c.last_at, c.actions, c.actors,
         c.id, coalesce((
             SELECT json_object_agg(f.field, json_build_object('before', f.before, 'after', f.after)
                 ORDER BY f.field)
-            FROM fields f WHERE f.target_type = c.target_type AND f.row_id = c.row_id
+            FROM fields f WHERE f.target_type = c.target_type AND f.target_id = c.target_id
                 AND f.before::text IS DISTINCT FROM f.after::text
         ), '{{}}') AS changes
     FROM (
-        SELECT target_type, row_id, min(created_at) AS first_at, max(created_at) AS last_at,
+        SELECT target_type, target_id, min(created_at) AS first_at, max(created_at) AS last_at,
             array_agg(DISTINCT action) AS actions, max(position) AS position,
             (array_agg(id ORDER BY position DESC, number DESC))[1] AS id,
             ARRAY(
                 SELECT name FROM unnest(array_agg(actor ORDER BY position DESC, number DESC))
                     WITH ORDINALITY AS made (name, place) GROUP BY name ORDER BY min(place)
             ) AS actors
-        FROM changed GROUP BY target_type, row_id
-    ) c ORDER BY c.position, c.row_id
+        FROM changed GROUP BY target_type, target_id
+    ) c ORDER BY c.position, c.target_id
     """,  # noqa: S608 - no input
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.validation.fields import AwareDateTime, JsonObject, ListOf, Str, Uuid
+from app.core.validation.fields import AwareDateTime, JsonObject, ListOf, Str
 from app.core.validation.schemas import AnswerSchema, Schema
 
 
@@ -21,13 +21,14 @@ class ChangedRowSchema(AnswerSchema):
     has_pages = False
     examples = {
         "target_type": "user",
+        "target_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
         "actions": ["user.updated"],
         "actors": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"],
         "changes": {"first_name": {"before": "Ada", "after": "Augusta"}},
     }
 
     target_type = Str(description="The type of the row, such as `user`.")
-    target_id = Uuid(description="The row's id.")
+    target_id = Str(description="The row's id; of a resource its type, `/` and its id.")
     first_at = AwareDateTime(description="The first change of the row in this time.")
     last_at = AwareDateTime(description="The last one.")
     actions = ListOf(Str(), description="What was done.")

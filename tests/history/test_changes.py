@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from app.core.clock import utcnow
 from app.history import differences
 from tests import database
 from tests.factories import create_member, create_tenant, create_user, platform_token
@@ -69,6 +70,20 @@ def test_names_rows_and_who_changed_them_last(api, tenant, owner, position):
     ((address,),) = database.query("SELECT email FROM users WHERE id = :id", id=row["actors"][0])
     assert (row["target_name"], row["actor_name"]) == ("Grace Hopper", address)
     assert len(row["actors"]) == 2
+
+
+def test_has_resources_by_their_type_and_id(api, tenant, owner):
+    start = utcnow().isoformat()
+    path = "/v1/resources/doc/a"
+    assert api.put(path, token=owner, json={"attributes": {"x": 1}}).status_code == 200
+    api.put(path, token=owner, json={"attributes": {"x": 2}})
+    api.sequence()
+
+    answer = api.get(path_of(tenant), token=owner, query_string={"from": start})
+
+    (found,) = answer.get_json()["data"]
+    assert (found["target_type"], found["target_id"]) == ("resource", "doc/a")
+    assert found["changes"]["attributes"] == {"before": None, "after": {"x": 2}}
 
 
 def test_agrees_with_the_reads_at_both_moments(api):
