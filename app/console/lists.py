@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache, reduce
 from typing import Any
 from urllib.parse import urlencode
@@ -171,10 +171,15 @@ def _moment(text: str, zone: str, *, is_end: bool) -> str:
         day = datetime.fromisoformat(text) + timedelta(days=is_end)
     except (ValueError, OverflowError):
         raise ValueError("This is not a date.") from None
+    return day.replace(tzinfo=zone_of(zone)).isoformat()
+
+
+def zone_of(name: str) -> tzinfo:
+    """The time zone of this name; UTC for one that is not known."""
     try:
-        return day.replace(tzinfo=ZoneInfo(zone)).isoformat()
-    except (KeyError, ValueError, OSError):  # for a zone that is not known
-        return f"{day.isoformat()}Z"
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return UTC
 
 
 def _row_id(one: Filter, text: str, listing: Listing) -> str:

@@ -37,9 +37,9 @@ def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
     told = Notice(notice) if isinstance(notice, str) else notice
     if not told.text:
         return response
-    content = json.dumps([told.text[:500], told.undo, told.values])
+    content = json.dumps([told.text[:500], told.undo, told.values, told.is_bad])
     if len(content) > MOST_OF_NOTICE:
-        content = json.dumps([told.text[:500], "", {}])
+        content = json.dumps([told.text[:500], "", {}, told.is_bad])
     encoded = urlsafe_b64encode(content.encode()).decode()
     value = f"{encoded}.{seal(_secret(), 'notice', encoded)}"
     set_cookie(response, f"{cookie_name()}-notice", value, 60)

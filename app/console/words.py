@@ -73,6 +73,7 @@ SAID_BY_VERB = (
     "started",
     "notes_changed",
 )
+NAME_FIELDS = ("name", "label", "email", "flag_key", "key")
 NAMED_BY = ("price_id", "lookup_key", "customer_id", "provider")
 """The fields that name a row of billing, which may be gone."""
 SHORTER = {
@@ -181,6 +182,25 @@ def differences(event: Json) -> list[tuple[str, Json, Json]]:
     before, after = event["before"], event["after"]
     names = [*before, *(name for name in after if name not in before)]
     return [(name, before.get(name), after.get(name)) for name in names]
+
+
+def net_change(row: Json) -> Json:
+    """What came of a row's changes, as an event: its ``name``, and what is ``said`` of it."""
+    fields, done = row["changes"], {action.partition(".")[2] for action in row["actions"]}
+    is_new, is_gone = "created" in done, bool(done & {"deleted", "erased"})
+    verb = "created" if is_new else "deleted" if is_gone else "changed"
+    said = ", ".join(fields).replace("_", " ") or "but nothing differs"
+    known = (fields.get(name, {}) for name in NAME_FIELDS)
+    names = [row["target_name"], *(one.get("after") or one.get("before") for one in known)]
+    return {
+        "name": next(filter(None, names), row["target_id"]),
+        "said": f"{verb} {said}"
+        if verb == "changed"
+        else verb + " and deleted" * (is_new and is_gone),
+        "is_gone": is_gone,
+        "before": {} if is_new else {name: one["before"] for name, one in fields.items()},
+        "after": {name: one["after"] for name, one in fields.items()},
+    }
 
 
 def person(user: Json) -> str:

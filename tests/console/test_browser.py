@@ -4,9 +4,10 @@ import gzip
 import json
 import shutil
 from collections import defaultdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -22,7 +23,7 @@ from tests.billing.reading import post_all, reader_of, service, wait_for
 from tests.billing.simulated.base import Line
 from tests.billing.simulated.stripe import Stripe
 from tests.conftest import serving
-from tests.console.world import addresses, create_world
+from tests.console.world import addresses, create_past, create_world
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
@@ -564,6 +565,43 @@ class TestScripts:
         copied = page.evaluate("navigator.clipboard.readText()")
         assert copied == page.inner_text("#secret")
         assert copied.startswith("sk_")
+
+
+class TestPast:
+    def test_is_chosen_by_keys_and_left_again(self, api, visit):
+        """A time is that of the reader; people and what has changed since are one step away."""
+        acme = create_past(api)
+        browser, place = visit(), f"/console/tenants/{acme['id']}"
+        page = browser.page
+        tool = browser.context.new_cdp_session(page)
+        tool.send("Emulation.setTimezoneOverride", {"timezoneId": "America/New_York"})
+
+        browser.open(place)
+        page.focus(".moments summary")
+        page.keyboard.press("Enter")
+        browser.check()
+        local = datetime.fromisoformat(acme["moment"]).astimezone(ZoneInfo("America/New_York"))
+        page.fill("#as_of", local.strftime("%Y-%m-%dT%H:%M:%S"))
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".warning >> text=This is the past")
+        assert page.inner_text("h1") == "Acme"
+        browser.check()
+
+        page.click("td.main a >> text=Ada")
+        page.wait_for_selector("h1 >> text=Ada")
+        page.click(".moments summary")
+        browser.check()
+        page.click("text=What has changed since")
+        rows = page.locator("#rows > tr")
+        expect(rows).to_have_count(2)
+        rows.nth(0).locator("summary").click()
+        browser.check()
+        page.click("text=The last hour")
+        page.wait_for_selector("td.main >> text=Eve")
+        page.click("td.main a >> text=Eve")
+
+        page.wait_for_selector("h1 >> text=Eve")
+        assert page.locator("text=This is the past").count() == 0
 
 
 class TestSupport:

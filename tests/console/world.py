@@ -1,6 +1,7 @@
 """One row of each kind, and the addresses of all pages that can be read."""
 
 import re
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -43,6 +44,7 @@ from tests.factories import (
     create_webhook_endpoint,
     credits_flag,
     limit_flag,
+    platform_token,
     preset_flag,
     save,
 )
@@ -117,6 +119,31 @@ def _stream(tenant: Any) -> Any:
         "UPDATE log_stream_progress SET tested_at = :at, test_error = :error", **values
     )
     return stream.id
+
+
+def send(api: Any, method: str, path: str, body: Any = None, **query: Any) -> Any:
+    """A change by the platform, which has its position afterwards; the row."""
+    answer = api.request(method, path, token=platform_token(), json=body, query_string=query)
+    assert answer.status_code < 300, answer.text
+    api.sequence()
+    return answer.get_json()["data"]
+
+
+def create_past(api: Any) -> dict[str, Any]:
+    """A tenant with one person, both of which have changed after the ``moment``, a whole second."""
+    flags = [preset_flag("theme", "plain")]
+    plan = {"name": "free", "display_name": "Free", "flags": flags}
+    send(api, "POST", "/v1/billing/plans", plan)
+    tenant = send(api, "POST", "/v1/tenants", {"name": "Acme", "idp_org_id": "org_past"})
+    of = {"tenant_id": tenant["id"]}
+    person = {"idp_user_id": "u1", "email": "ada@acme.example", "first_name": "Ada"}
+    user = send(api, "POST", "/v1/users", person, **of)
+    send(api, "POST", "/v1/memberships/tenant", {"user_id": user["id"], "role": "owner"}, **of)
+    moment = utcnow().replace(microsecond=0) + timedelta(seconds=1)
+    time.sleep((moment - utcnow()).total_seconds() + 0.05)
+    send(api, "PATCH", f"/v1/tenants/{tenant['id']}", {"name": "Other"})
+    send(api, "PATCH", f"/v1/users/{user['id']}", {"first_name": "Eve"})
+    return {"id": tenant["id"], "user_id": user["id"], "moment": moment.isoformat()}
 
 
 def use(tenant: Any, feature: str, *amounts: int) -> None:

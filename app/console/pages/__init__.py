@@ -10,6 +10,7 @@ from app.console.pages import (  # noqa: F401
     domains,
     endpoints,
     flags,
+    history,
     imports,
     joining,
     log_streams,

@@ -23,6 +23,7 @@ from app.console.metadata import metadata_facts, metadata_form, send_metadata
 from app.console.navigation import PLATFORM_ACTIONS
 from app.console.pages.common import TENANT, choose, name_of, recent_changes, tenant_slug
 from app.console.pages.domains import wants_attention
+from app.console.pages.history import Past, past
 from app.core.clock import utcnow
 from app.core.json_text import Json
 
@@ -91,6 +92,8 @@ def choose_tenant_for(purpose: str) -> Shown:
 def show_tenant(tenant_id: UUID) -> Shown:
     """Show a tenant: its plan and why, what wants attention, its data and its last changes."""
     path = f"{PATH}/{tenant_id}"
+    if then := past(path):
+        return _show_past(tenant_id, then)
     included = ",limits" if current_session().can(Permission.USAGE_READ) else ""
     tenant = api.get(path, include=f"suspension_reason{included}").data
     limits = sorted(tenant.get("limits", ()), key=share, reverse=True)
@@ -116,6 +119,23 @@ def show_tenant(tenant_id: UUID) -> Shown:
         meta_data=metadata_facts(tenant_id, "tenant", values.data["meta_data"]) if values else None,
         notes=api.get(f"{path}/notes").data if current_session().is_platform else None,
         history=recent_changes(tenant_id=tenant_id),
+    )
+
+
+def _show_past(tenant_id: UUID, then: Past) -> Shown:
+    """Show a tenant as of a moment, with its people, subscriptions and flags."""
+    users = then.rows("/v1/users", tenant_id, limit=api.MOST_OF_A_PAGE) or ()
+    return render(
+        "tenant",
+        then.row["name"],
+        tenant=then.row,
+        meta_data=None,
+        assignment=None,
+        people={user["id"]: user for user in users},
+        members=then.rows("/v1/memberships/tenant", tenant_id, limit=api.MOST_OF_A_PAGE),
+        subscriptions=then.rows(SUBSCRIPTIONS, tenant_id, limit=api.MOST_OF_A_PAGE),
+        flags=then.rows("/v1/billing/flags", tenant_id),
+        **then.values,
     )
 
 

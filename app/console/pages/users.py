@@ -17,6 +17,7 @@ from app.console.forms import Form, row_form
 from app.console.lists import DATES, NAME, STATE, Filter, list_page
 from app.console.metadata import metadata_facts, metadata_form, send_metadata
 from app.console.pages.common import recent_history
+from app.console.pages.history import past
 from app.core.json_text import Json
 
 FILTERS = (NAME, STATE, Filter("email", "E-mail address", is_rare=True), *DATES)
@@ -44,16 +45,19 @@ def create_user(tenant_id: UUID) -> Shown:
 @page(USER)
 def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
-    user = api.get(path).data
-    memberships = api.find("/v1/memberships/tenant", user_id=user_id, tenant_id=tenant_id)
+    then = past(path)
+    user = then.row if then else api.get(path).data
+    query = {"user_id": user_id, "tenant_id": tenant_id, "as_of": then and then.moment}
+    memberships = api.find("/v1/memberships/tenant", **query)
     return render(
         "user",
         words.person(user),
         user=user,
         memberships=memberships.data if memberships else [],
         meta_data=metadata_facts(tenant_id, "user", user["meta_data"]),
-        mail=_mail(user["email"]),
-        history=recent_history(path),
+        mail=None if then else _mail(user["email"]),
+        history=None if then else recent_history(path),
+        **(then.values if then else {}),
     )
 
 

@@ -1,0 +1,144 @@
+"""The past in the console: pages as of a moment, and what has changed since."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+
+from app.console.pages import history
+from app.core.clock import utcnow
+from app.users.models import User
+from tests import database
+from tests.console.world import ATTACK, create_past, send
+from tests.factories import create_member, user_token
+
+
+@pytest.fixture
+def call(api):
+    """As the platform; the event has its position afterwards."""
+    return partial(send, api)
+
+
+@pytest.fixture
+def acme(api):
+    return create_past(api)
+
+
+@pytest.fixture
+def page(acme):
+    return f"/console/tenants/{acme['id']}"
+
+
+class TestPast:
+    def test_of_a_tenant_is_shown_without_forms(self, browser, acme, page):
+        shown = browser.get(page, query_string={"as_of": acme["moment"]}).text
+        main = shown.partition("<main")[2].partition("</main>")[0]
+
+        assert re.search(r"<h1>\s*Acme\s*</h1>", main)
+        assert "This is the past" in main
+        assert f'href="{page}">Back to now</a>' in main
+        for name in ("Ada", "ada@acme.example", "Owner", "theme", "plain"):
+            assert name.lower() in main.lower(), name
+        assert 'method="post"' not in main
+        for change in ("edit", "suspend", "plan", "notes", "metadata"):
+            assert f'href="{page}/{change}"' not in main, change
+
+    def test_of_a_user_is_shown_without_forms(self, browser, acme, page):
+        path = f"{page}/users/{acme['user_id']}"
+        shown = browser.get(path, query_string={"as_of": acme["moment"]}).text
+        main = shown.partition("<main")[2].partition("</main>")[0]
+
+        assert re.search(r"<h1>\s*Ada\s*</h1>", main)
+        assert f'href="{path}">Back to now</a>' in main
+        assert 'method="post"' not in main
+        for change in ("edit", "export", "deactivate", "erase", "metadata"):
+            assert f'href="{path}/{change}"' not in main, change
+
+    def test_is_that_of_a_position_of_the_tenants_feed(self, api, browser, acme, page, call):
+        token = user_token(database.row(User))
+        position = api.get("/v1/events?limit=1000", token=token).get_json()["next_cursor"]
+        call("PATCH", f"/v1/tenants/{acme['id']}", {"name": "Third"})
+
+        shown = browser.get(page, query_string=[("as_of", ""), ("as_of", position)]).text
+
+        assert f"This is the past: position {position}." in shown
+        assert re.search(r"<h1>\s*Other\s*</h1>", shown)
+
+    def test_without_a_zone_is_in_utc(self, browser, acme, page):
+        time = (
+            datetime.fromisoformat(acme["moment"]).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        )
+
+        assert "This is the past" in browser.get(f"{page}?as_of={time}").text
+
+    @pytest.mark.parametrize(
+        "moment", ["2020-01-01T00:00", "2999-01-01T00:00", "x", "9" * 40, ATTACK]
+    )
+    def test_that_there_is_not_leads_to_now_and_says_why(self, browser, acme, page, moment):
+        answer = browser.get(page, query_string={"as_of": moment})
+        shown = browser.get(page).text
+
+        assert (answer.status_code, answer.location) == (303, page)
+        assert "cannot be shown." in shown.partition('class="warning"')[2]
+        assert "<script>alert" not in shown
+
+    def test_of_another_tenant_is_not_found(self, signed_in, acme, page, tenant):
+        browser = signed_in(create_member(tenant, "owner")[0])
+        path = f"/console/tenants/{tenant.id}/users/{acme['user_id']}"
+
+        assert browser.get(f"{page}?as_of={acme['moment']}").status_code != 200
+        assert browser.get(f"{path}?as_of={acme['moment']}").status_code != 200
+
+
+class TestChanges:
+    def test_are_shown_once_for_each_row(self, browser, acme, page):
+        query = {"from": acme["moment"].replace("+00:00", "Z")}
+
+        shown = browser.get(f"{page}/audit/changes", query_string=query).text
+        rows = shown.partition('id="rows"')[2]
+
+        assert rows.count("<details>") == 2
+        assert "changed first name" in rows
+        assert ">Acme<" in rows.replace('<span class="text">', "").replace("</span>", "<")
+        assert f"audit?target_id={acme['user_id']}" in rows
+
+    def test_are_filtered_and_downloaded(self, browser, acme, page):
+        query = {"from": acme["moment"], "target_type": "user"}
+
+        shown = browser.get(f"{page}/audit/changes", query_string=query).text
+        lines = browser.get(f"{page}/audit/changes", query_string={**query, "format": "csv"}).text
+
+        assert shown.partition('id="rows"')[2].count("<details>") == 1
+        assert len(lines.splitlines()) == 2
+
+    def test_begin_at_a_preset_in_the_readers_zone(self, browser, page):
+        query = {"zone": "Asia/Tokyo", "since": "Since yesterday"}
+
+        answer = browser.get(f"{page}/audit/changes", query_string=query)
+
+        assert answer.status_code == 303
+        assert re.search(r"from=\d{4}-\d\d-\d\dT15%3A00%3A00$", answer.location)
+
+    def test_since_friday_are_at_most_a_week(self):
+        for day in range(7):
+            now = utcnow() + timedelta(days=day)
+            begin = history.SINCE["Since Friday"](now)
+
+            assert begin.weekday() == history.FRIDAY
+            assert timedelta(0) < now - begin < timedelta(days=8)
+
+    @pytest.mark.parametrize("moment", ["x", "2999-01-01T00:00", ATTACK])
+    def test_of_a_wrong_moment_say_so(self, browser, page, moment):
+        answer = browser.get(f"{page}/audit/changes", query_string={"from": moment})
+
+        assert answer.status_code == 200
+        assert 'role="alert"' in answer.text
+        assert "<script>alert" not in answer.text
+
+    def test_need_the_permission_to_read_the_audit_trail(self, signed_in, tenant):
+        browser = signed_in(create_member(tenant, "viewer")[0])
+        page = f"/console/tenants/{tenant.id}"
+
+        assert browser.get(f"{page}/audit/changes").status_code == 403
+        assert "/audit/changes" not in browser.get(page).text
