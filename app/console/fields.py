@@ -146,5 +146,5 @@ def _local(text: str) -> str:
     """A moment as the input takes it, in UTC."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    except ValueError:
+    except (ValueError, OverflowError):
         return text

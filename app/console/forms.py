@@ -197,7 +197,8 @@ class Form:
             self.remembers = False
         if self.confirmation:
             self.expected = request.form.get(EXPECTED, "") or self._confirmation()
-            if request.form.get(CONFIRMATION, "").strip() != self.expected:
+            is_confirmed = request.form.get(CONFIRMATION, "").strip() == self.expected
+            if PREVIEW not in request.form and not is_confirmed:
                 self.errors[CONFIRMATION] = [f"Type {self.expected} to confirm."]
         return values
 

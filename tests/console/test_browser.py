@@ -586,6 +586,16 @@ class TestPast:
         page.wait_for_selector(".warning >> text=This is the past")
         assert page.inner_text("h1") == "Acme"
         browser.check()
+        page.click("text=Go back to this moment")
+        page.click("text=Preview")
+        page.wait_for_selector("text=changes would be made")
+        page.locator(".preview ~ details summary").nth(0).click()
+        browser.check()
+        page.fill("#confirmation", "acme")
+        page.click("button.danger")
+        page.wait_for_selector(".notice >> text=The tenant goes back.")
+        browser.check()
+        browser.open(f"{place}?as_of={acme['moment'][:19]}")
 
         page.click("td.main a >> text=Ada")
         page.wait_for_selector("h1 >> text=Ada")

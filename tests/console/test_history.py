@@ -8,8 +8,10 @@ import pytest
 
 from app.console.pages import history
 from app.core.clock import utcnow
+from app.rewinds import jobs
 from app.users.models import User
 from tests import database
+from tests.console.conftest import hidden_inputs
 from tests.console.world import ATTACK, create_past, send
 from tests.factories import create_member, user_token
 
@@ -142,3 +144,49 @@ class TestChanges:
 
         assert browser.get(f"{page}/audit/changes").status_code == 403
         assert "/audit/changes" not in browser.get(page).text
+
+
+class TestRewind:
+    @pytest.fixture
+    def rewind(self, page):
+        return f"{page}/audit/rewind"
+
+    def test_is_previewed_confirmed_and_followed(self, app, api, browser, acme, page, rewind):
+        form = {"to": acme["moment"][:19], "kinds": ["tenant", "users"]}
+        previewed = browser.send(rewind, **form, form_preview="1").text
+        hidden = hidden_inputs(previewed.partition('class="preview"')[2])
+        refused = browser.post(rewind, data={**hidden, "form_confirmation": "other"})
+        answer = browser.post(
+            rewind, data={**hidden, "form_confirmation": hidden["form_expected"][0]}
+        )
+        begun = browser.get(answer.location).text
+        api.sequence()
+        with app.app_context():
+            jobs.rewind(answer.location.rpartition("/")[2])
+        ended = browser.get(answer.location).text
+
+        assert "2 changes would be made." in previewed
+        assert "updated: tenant, Acme" in previewed
+        assert (refused.status_code, answer.status_code) == (422, 303)
+        assert "Underway." in begun
+        assert "Completed" in ended or "completed" in ended
+        assert "/audit/rewind?to=" in ended
+        assert answer.location.rpartition("/")[2] in browser.get(f"{page}/audit/rewinds").text
+        assert re.search(r"<h1>\s*Acme\s*</h1>", browser.get(page).text)
+
+    def test_without_a_kind_or_with_a_wrong_moment_says_so(self, browser, acme, rewind):
+        time = acme["moment"][:19]
+        none = browser.send(rewind, to=time, form_preview="1")
+        late = browser.send(rewind, to="2999-01-01T00:00:00", kinds="users", form_preview="1")
+        unknown = browser.send(rewind, to=time, kinds="users", only="x", form_preview="1")
+
+        assert [each.status_code for each in (none, late, unknown)] == [422, 422, 422]
+        for answer, name in ((none, "kinds"), (late, "to"), (unknown, "only")):
+            assert f'id="field-{name}-error"' in answer.text, name
+
+    def test_is_the_platforms(self, signed_in, acme, page, rewind):
+        browser = signed_in(database.row(User))
+
+        assert browser.send(rewind, to=acme["moment"][:19], form_preview="1").status_code == 403
+        assert "/audit/rewind" not in browser.get(f"{page}?as_of={acme['moment'][:19]}").text
+        assert "/audit/rewind" not in browser.get(f"{page}/audit/changes").text

@@ -145,7 +145,7 @@ class TestGarbage:
         default_value expires_at permissions options label field_key field_type entity_type field_id
         email idp_user_id file plan_name period policy warn_at idp_org_id group_roles_group group_roles_role
         form_before form_expected text id to department org_id next token inherits assignable_by
-        replace_with membership_id group_id api_key_id resource_type resource_id group description
+        replace_with membership_id group_id api_key_id resource_type resource_id group description kinds only
     """
 
     @pytest.mark.parametrize("text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 2_000, "9" * 5000])

@@ -19,6 +19,7 @@ from app.identity_sync.events import Change, UserEvent
 from app.imports.models import Import, ImportFault
 from app.inbox.models import WebhookEvent
 from app.plans.models import PlanPrice
+from app.rewinds.models import Rewind
 from app.usage import holds
 from app.usage.models import EPOCH, UsageCounter, UsageDay
 from app.webhooks.deliveries.models import WebhookDelivery
@@ -105,6 +106,7 @@ def create_world(tenant: Any) -> dict[str, Any]:
         "invitation_id": create_invitation(tenant.id, email=ADDRESS, digest="x").id,
         "request_id": create_join_request(tenant, first_name=ATTACK, email=ADDRESS).id,
         "domain_id": create_domain(tenant, state="verified", **RULE).id,
+        "rewind_id": _rewind(tenant),
         "link_id": create_setup_link(tenant.id, contact=ADDRESS).id,
         "user": user,
     }
@@ -144,6 +146,15 @@ def create_past(api: Any) -> dict[str, Any]:
     send(api, "PATCH", f"/v1/tenants/{tenant['id']}", {"name": "Other"})
     send(api, "PATCH", f"/v1/users/{user['id']}", {"first_name": "Eve"})
     return {"id": tenant["id"], "user_id": user["id"], "moment": moment.isoformat()}
+
+
+def _rewind(tenant: Any) -> Any:
+    """The id of a rewind that has left a row out."""
+    left = {"kind": "users", "id": str(tenant.id), "code": "email_taken", "detail": ATTACK}
+    values = {"left_out": [left], "left_out_total": 1, "counts": {"users": {"updated": 2}}}
+    place = {"tenant_id": tenant.id, "to_position": 1, "to_time": utcnow(), "kinds": ["users"]}
+    ended = {"state": "completed", "finished_at": utcnow(), "position": 2, "done": 2}
+    return save(Rewind, **place, **values, **ended, created_by_user_id="platform:ops").id
 
 
 def use(tenant: Any, feature: str, *amounts: int) -> None:

@@ -18,6 +18,7 @@ from app.console.pages import (  # noqa: F401
     operations,
     permissions,
     plans,
+    rewinds,
     roles,
     scim,
     search,
