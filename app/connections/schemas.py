@@ -95,16 +95,15 @@ class GroupRoles(JsonObject):
         if len(loaded) > MAX_GROUP_ROLES:
             reason = f"at most {MAX_GROUP_ROLES} groups can have a role"
             raise Invalid(value_error((), reason, value))
-        roles = {}
         for name, role in loaded.items():
             if not 0 < len(name) <= MAX_NAME:
                 reason = f"a group's name has 1 to {MAX_NAME} characters"
                 raise Invalid(value_error((name[:MAX_NAME],), reason, role))
             try:
-                roles[name] = self.role.deserialize(role)
+                self.role.deserialize(role)
             except Invalid as fault:
                 raise Invalid(*under(name, fault.errors)) from None
-        return roles
+        return loaded
 
 
 def _refusal(reason: str) -> Invalid:

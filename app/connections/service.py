@@ -22,7 +22,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change, check_precondition, visible_id
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, Invalid, NotFound, PermissionDenied, value_error
+from app.core.errors import Conflict, Invalid, PermissionDenied, value_error
 from app.memberships import owners
 from app.roles import authority, role_assignments
 from app.scim.models import ScimGroup, ScimUser
@@ -54,10 +54,6 @@ COUNTS = (
     _count(ScimUser, ScimUser.deleted_at.is_(None)).label("user_count"),
     _count(ScimGroup).label("group_count"),
 )
-GET = Statement(
-    "scim_connections.get",
-    select(*ScimConnection.__table__.columns, *COUNTS).where(ScimConnection.id == bindparam("id")),
-)
 
 LIST_REQUESTS = Statement(
     "scim_requests.list",
@@ -75,13 +71,9 @@ class TooManyConnections(Conflict):
     detail = f"A tenant can have at most {MAX_CONNECTIONS} SCIM connections; delete one first."
 
 
-def get_connection(connection_id: UUID | str) -> Any:
+def get_connection(connection_id: UUID | str) -> SimpleNamespace:
     """The connection with the numbers of its users and groups; raises NotFound."""
-    row_id = queries.parse_id(connection_id, ScimConnection)
-    found = GET.first(id=row_id)
-    if found is None:
-        raise NotFound.of(ScimConnection)
-    return found
+    return _as_answer(*queries.get_with(ScimConnection, connection_id, *COUNTS))
 
 
 def list_connections(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:

@@ -265,7 +265,6 @@ class _Rows:
         synced_assignments.follow(
             "membership_id",
             self.role_keys,
-            source="idp",
             actor=SYSTEM_IDP,
             within=AS_ADMIN,
             into=self.writes,

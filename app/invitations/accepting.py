@@ -39,9 +39,7 @@ def accept(token: str, claims: Claims) -> Membership:
     the services of users and memberships raise.
     """
     tenancy.enter(tenancy.PLATFORM)  # the token alone tells the tenant
-    found = queries.find_row(Invitation, digest=digest_of(token))
-    if found is None:
-        raise NotFound.of(Invitation)
+    found = queries.get_where(Invitation, digest=digest_of(token))
     tenancy.enter(tenancy.Scope(found.tenant_id))
     tenant, _ = queries.lock_with(Tenant, found.tenant_id)
     invitation, (state,) = queries.lock_with(Invitation, found.id, STATE)

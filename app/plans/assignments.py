@@ -21,7 +21,7 @@ from app.core.db import queries
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, insert_row, writes
-from app.core.errors import Invalid, NotFound, value_error
+from app.core.errors import Invalid, value_error
 from app.core.json_text import differs
 from app.plans.following import follow_plan
 from app.plans.models import PlanAssignment
@@ -100,9 +100,7 @@ def assign(
 def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
     """Delete the tenant's assigned plan; raises NotFound where it has none."""
     tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))
-    assignment = queries.find_row(PlanAssignment, tenant_id=tenant.id)
-    if assignment is None:
-        raise NotFound.of(PlanAssignment)
+    assignment = queries.get_where(PlanAssignment, tenant_id=tenant.id)
     queries.check_precondition(tenant)
     END_NOW.execute(tenant_id=tenant.id)
     with writes() as w:

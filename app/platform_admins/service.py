@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.audit.service import add_event
 from app.auth.models import PlatformAdmin
 from app.core.actors import Actor
-from app.core.db.queries import Change, delete_where, find_row
+from app.core.db.queries import Change, delete_where, find_row, get_where
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
 from app.core.errors import Invalid, NotFound, value_error
@@ -24,10 +24,7 @@ def list_admins() -> Sequence[PlatformAdmin]:
 
 
 def get_admin(subject: str) -> PlatformAdmin:
-    found = find_row(PlatformAdmin, subject=subject)
-    if found is None:
-        raise NotFound.of(PlatformAdmin)
-    return found
+    return get_where(PlatformAdmin, subject=subject)
 
 
 def add(subject: str, *, actor: Actor) -> PlatformAdmin:

@@ -91,7 +91,7 @@ class TooManyBelow(Conflict):
 
 
 def get_resource(tenant_id: UUID, type_: str, resource_id: str) -> SimpleNamespace:
-    return shown(_get(tenant_id, type_, resource_id))
+    return shown(queries.get_where(AccessResource, tenant_id=tenant_id, type=type_, id=resource_id))
 
 
 def list_resources(
@@ -121,9 +121,11 @@ def put(
     """Create or replace a resource. ``values`` has ``parent`` (or None) and ``attributes``.
 
     Raises NotFound for an unknown tenant or parent, ResourceCycle, ResourceTooDeep, TooManyBelow,
-    RoleAboveOwn for a place where the actor has roles with more permissions, and Invalid for attributes of more than :data:`MAX_SIZE`.
+    RoleAboveOwn for a place where the actor has roles with more permissions, and Invalid for
+    attributes of more than :data:`MAX_SIZE`.
     """
-    if json_text.size(values["attributes"]) > MAX_SIZE:
+    attributes = values["attributes"]
+    if json_text.size(attributes) > MAX_SIZE:
         reason = f"attributes can have at most {MAX_SIZE} bytes of JSON"
         raise Invalid(value_error(["body", "attributes"], reason, None))
     lock_tenant(tenant_id)
@@ -131,15 +133,13 @@ def put(
     known = queries.find_row(AccessResource, **key)
     queries.check_precondition(known)
     parent = values["parent"] or {"type": None, "id": None}
-    attributes = values["attributes"]
     if known is not None and _in_order(attributes) == _in_order(known.attributes):
         attributes = known.attributes  # PostgreSQL has ordered the keys
     stored = {"parent_type": parent["type"], "parent_id": parent["id"], "attributes": attributes}
     has_moved = known is None or (known.parent_type, known.parent_id) != (*parent.values(),)
     if values["parent"] and has_moved:
         above = _check_place(key, parent, is_new=known is None)
-        before = ABOVE.all(**key)
-        check_gains_nothing(tenant_id, before, above, actor=actor)
+        check_gains_nothing(tenant_id, ABOVE.all(**key), above, actor=actor)
     if known is not None:
         row, change = queries.update_row(AccessResource, known, stored, actor_id=actor.id)
         if change is not None:
@@ -153,9 +153,10 @@ def put(
 def delete(tenant_id: UUID, type_: str, resource_id: str, *, actor: Actor) -> None:
     """Delete a resource. Raises NotFound, and ResourceInUse."""
     lock_tenant(tenant_id)
-    row = _get(tenant_id, type_, resource_id)
+    key = {"tenant_id": tenant_id, "type": type_, "id": resource_id}
+    row = queries.get_where(AccessResource, **key)
     queries.check_precondition(row)
-    if IS_IN_USE.scalar(tenant_id=tenant_id, type=type_, id=resource_id):
+    if IS_IN_USE.scalar(**key):
         raise ResourceInUse
     queries.delete_row(AccessResource, row)
     _record("resource.deleted", row, Change(vars(shown(row)), {}), actor)
@@ -183,13 +184,6 @@ def _check_place(
     if len(above) + levels > MAX_DEPTH:
         raise ResourceTooDeep
     return above
-
-
-def _get(tenant_id: UUID, type_: str, resource_id: str) -> AccessResource:
-    row = queries.find_row(AccessResource, tenant_id=tenant_id, type=type_, id=resource_id)
-    if row is None:
-        raise NotFound.of(AccessResource)
-    return row
 
 
 def _record(action: str, row: AccessResource, change: Change, actor: Actor) -> None:

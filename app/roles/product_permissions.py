@@ -15,7 +15,7 @@ from app.core.db import queries
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, Invalid, NotFound, value_error
+from app.core.errors import Conflict, Invalid, value_error
 from app.roles.authority import LOCK_PLATFORM
 from app.roles.models import ProductPermission
 
@@ -54,7 +54,7 @@ def list_permissions(*, kind: str | None = None, group: str | None = None) -> li
 
 def get_permission(key: str) -> ProductPermission | SimpleNamespace:
     """A permission of either kind; raises NotFound."""
-    return _of_service(key) if key in ASSIGNABLE else _get(key)
+    return _of_service(key) if key in ASSIGNABLE else queries.get_where(ProductPermission, key=key)
 
 
 def put(key: str, values: Mapping[str, Any], *, actor: Actor) -> ProductPermission:
@@ -82,7 +82,7 @@ def put(key: str, values: Mapping[str, Any], *, actor: Actor) -> ProductPermissi
 def delete(key: str, *, actor: Actor) -> None:
     """Delete a permission of the product. Raises NotFound, and PermissionInUse with the number."""
     LOCK_PLATFORM.execute()
-    row = _get(key)
+    row = queries.get_where(ProductPermission, key=key)
     queries.check_precondition(row)
     if count := COUNT_ROLES.scalar(key=key):
         raise PermissionInUse(f"{count} roles have this permission; remove it from them first.")
@@ -97,13 +97,6 @@ def check_exist(permissions: Collection[str]) -> None:
     if unknown:
         first = min(unknown)
         raise Invalid(value_error(["body", "permissions"], "no role can have this", first))
-
-
-def _get(key: str) -> ProductPermission:
-    row = queries.find_row(ProductPermission, key=key)
-    if row is None:
-        raise NotFound.of(ProductPermission)
-    return row
 
 
 def _of_service(key: str) -> SimpleNamespace:

@@ -18,6 +18,7 @@ from app.roles.models import RoleAssignment
 from app.roles.role_assignments import CONFLICTS, record
 from app.roles.role_graph import RoleGraph
 
+SOURCES = {"membership_id": "idp", "group_id": "scim"}
 _ids = any_(bindparam("ids", type_=ARRAY(Uuid)))
 FIND = Statement(
     "role_assignments.find_of_targets",
@@ -32,17 +33,17 @@ def follow(
     target: str,
     wanted: Mapping[tuple[UUID, UUID], AbstractSet[str]],
     *,
-    source: str,
     actor: Actor,
     within: Actor | None = None,
     into: Writes,
 ) -> None:
     """Give memberships or groups, by tenant and id, the roles with these keys for the whole tenant.
 
-    ``target`` is the column with their ids. Only assignments with this ``source`` are removed. A key
-    that no role of the tenant and no template has is ignored, and so is one that ``within`` could
-    not assign. The caller leaves the five roles of memberships out.
+    ``target`` is the column with their ids, a key of :data:`SOURCES`. Only assignments with its
+    source are removed. A key that no role of the tenant and no template has is ignored, and so is
+    one that ``within`` could not assign. The caller leaves the five roles of memberships out.
     """
+    source = SOURCES[target]
     found = FIND.all(ids=[target_id for _, target_id in wanted]) if wanted else []
     for (tenant_id, target_id), keys in sorted(wanted.items()):
         rows = [row for row in found if getattr(row, target) == target_id]

@@ -207,7 +207,7 @@ class GroupStore:
         """Assign to the group itself what is mapped to it besides the five roles of memberships."""
         wanted = {(row.tenant_id, row.id): {*self._keys_of(row)} - {*Role}}
         with writes() as w:
-            synced_assignments.follow("group_id", wanted, source="scim", actor=self._actor, into=w)
+            synced_assignments.follow("group_id", wanted, actor=self._actor, into=w)
 
     def _role_of(self, row: ScimGroup) -> Role | None:
         return _highest(self._keys_of(row))

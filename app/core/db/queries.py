@@ -61,6 +61,14 @@ def get_with(
     return found[0], found[1:]
 
 
+def get_where(model: type[M], **equal: object) -> M:
+    """The row that :func:`find_row` finds. Raises NotFound if there is none."""
+    row = find_row(model, **equal)
+    if row is None:
+        raise NotFound.of(model)
+    return row
+
+
 def find_row(model: type[M], **equal: object) -> M | None:
     """The row whose columns equal these values, or None. Of several, the lowest primary key."""
     row: M | None = _select(model, "find", tuple(equal)).first(**equal)
