@@ -88,9 +88,7 @@ def snapshot(tenant_id: UUID) -> dict[str, Json]:
 
     Raises NotFound and SnapshotTooLarge.
     """
-    basics = FIND_BASICS.first(tenant_id=tenant_id, service=sorted(TENANT))
-    if basics is None:
-        raise NotFound.of("tenant")
+    basics = FIND_BASICS.get("tenant", tenant_id=tenant_id, service=sorted(TENANT))
     required = {one["requires_flag"] for one in basics.permissions.values()}
     found = evaluate_all(tenant_id)
     flags = {key: _flag(one) for key, one in found.flags.items() if key in required}

@@ -19,7 +19,7 @@ from app.core.db import queries
 from app.core.db.pages import Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.writes import writes
-from app.core.errors import Invalid, NotFound, value_error
+from app.core.errors import Invalid, value_error
 from app.credits import statements
 from app.credits.models import CreditLot
 from app.plans.flag_types import UNLIMITED
@@ -83,10 +83,7 @@ def list_lots(tenant_id: UUID, paging: Paging, *, feature: str | None = None) ->
 
 def get_lot(lot_id: UUID | str) -> CreditLot:
     """A lot, as it is stored. Raises NotFound."""
-    lot = statements.FIND_LOT.first(id=queries.parse_id(lot_id, "lot"))
-    if lot is None:
-        raise NotFound.of("lot")
-    return lot
+    return statements.FIND_LOT.get("lot", id=queries.parse_id(lot_id, "lot"))
 
 
 def revoke(

@@ -27,7 +27,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import AppError, Conflict, NotFound
+from app.core.errors import AppError, Conflict
 from app.core.jobs.queues import JOBS
 from app.custom_fields import metadata
 from app.custom_fields.entities import USER
@@ -93,10 +93,7 @@ class InvitationEnded(AppError):
 
 def get_invitation(invitation_id: UUID | str) -> Any:
     """The invitation with its ``state``; raises NotFound."""
-    found = GET.first(id=queries.parse_id(invitation_id, Invitation))
-    if found is None:
-        raise NotFound.of(Invitation)
-    return found
+    return GET.get(Invitation, id=queries.parse_id(invitation_id, Invitation))
 
 
 def list_invitations(

@@ -16,7 +16,7 @@ from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import check_precondition
 from app.core.db.statements import Statement
 from app.core.db.writes import Writes, writes
-from app.core.errors import Conflict, NotFound
+from app.core.errors import Conflict
 from app.core.json_text import Json
 from app.memberships import directories, owners, seats
 from app.memberships.models import Membership
@@ -78,9 +78,7 @@ def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> Me
     Raises NotFound for a user that the tenant does not have, RoleAboveOwn, MembershipExists,
     IdpMembershipIdTaken or SeatLimit.
     """
-    found = GET_USER_WITH_SEATS.first(tenant_id=tenant_id, id=values["user_id"])
-    if found is None:
-        raise NotFound.of("user")
+    found = GET_USER_WITH_SEATS.get("user", tenant_id=tenant_id, id=values["user_id"])
     membership = create_for(found.User, values, actor=actor)
     seats.take(found.seat_limit, tenant_id, actor=actor)
     return membership

@@ -22,7 +22,7 @@ from app.core.db.list_conditions import Condition
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import Conflict, NotFound, PermissionDenied
+from app.core.errors import Conflict, PermissionDenied
 from app.setup_links.models import SetupLink, SetupScope
 from app.tenants.models import Tenant
 
@@ -70,10 +70,7 @@ class TooManySetupLinks(Conflict):
 
 def get_link(link_id: UUID | str) -> Any:
     """The link with its state; raises NotFound."""
-    found = GET.first(id=queries.parse_id(link_id, SetupLink))
-    if found is None:
-        raise NotFound.of(SetupLink)
-    return found
+    return GET.get(SetupLink, id=queries.parse_id(link_id, SetupLink))
 
 
 def list_links(

@@ -8,7 +8,6 @@ from uuid import UUID
 from app.auth.permissions import Permission, Role
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
-from app.core.errors import NotFound
 
 MOST = 10_000
 NEEDED = {
@@ -56,8 +55,6 @@ COUNT = Statement(
 
 def get_counts(tenant_id: UUID | str) -> Any:
     """The row of numbers of :data:`COUNT`; raises NotFound."""
-    found = COUNT.first(tenant_id=visible_id(tenant_id), most=MOST)
-    if found is None:
-        raise NotFound.of("tenant")
+    found = COUNT.get("tenant", tenant_id=visible_id(tenant_id), most=MOST)
     members = found.members_by_role or {}
     return found._replace(members_by_role={role.value: members.get(role, 0) for role in Role})

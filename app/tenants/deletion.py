@@ -62,10 +62,7 @@ def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: A
 
 def get_deletion(tenant_id: UUID | str) -> Any:
     """The row of :data:`FIND`, a requested deletion; raises NotFound where none is requested."""
-    found = FIND.first(tenant_id=queries.parse_id(tenant_id, Tenant))
-    if found is None:
-        raise NotFound.of(TenantDeletion)
-    return found
+    return FIND.get(TenantDeletion, tenant_id=queries.parse_id(tenant_id, Tenant))
 
 
 def list_deletions() -> Sequence[Any]:

@@ -13,7 +13,6 @@ from app.core.db import queries, tenancy
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row
-from app.core.errors import NotFound
 from app.tenants.models import Tenant, TenantNotes
 
 FIND = Statement(
@@ -26,9 +25,7 @@ FIND = Statement(
 
 def get_notes(tenant_id: UUID | str) -> TenantNotes:
     """The notes on a tenant; empty, with version 0, where there are none. Raises NotFound."""
-    found = FIND.first(id=queries.parse_id(tenant_id, Tenant))
-    if found is None:
-        raise NotFound.of(Tenant)
+    found = FIND.get(Tenant, id=queries.parse_id(tenant_id, Tenant))
     notes: TenantNotes = found.TenantNotes
     return TenantNotes._make((found.id, 0, None, None, "")) if notes.version is None else notes
 

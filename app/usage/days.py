@@ -15,7 +15,7 @@ from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db.queries import Change
 from app.core.db.writes import writes
-from app.core.errors import Invalid, NotFound, value_error
+from app.core.errors import Invalid, value_error
 from app.memberships.seats import SEATS
 from app.usage.day_statements import FORECAST, LIST_DAYS, STORE, TAKE_FORECASTS
 from app.usage.models import EPOCH
@@ -40,9 +40,7 @@ def list_days(tenant_id: UUID, feature: str, *, days: int) -> dict[str, object]:
     """
     if feature == SEATS:
         raise Invalid(value_error(["query", "feature"], FAULTS["seats"][1], feature))
-    forecast = FORECAST.first(tenant_id=tenant_id, feature=feature)
-    if forecast is None:
-        raise NotFound.of("limit")
+    forecast = FORECAST.get("limit", tenant_id=tenant_id, feature=feature)
     found = LIST_DAYS.all(tenant_id=tenant_id, feature=feature, days=days)
     return {"feature": feature, "days": found, "forecast": forecast}
 

@@ -78,10 +78,7 @@ def list_holds(
 
 def get_hold(hold_id: str) -> Any:
     """A hold or lease, as it is now. Raises NotFound."""
-    row = GET.first(id=parse_id(hold_id, "hold"), tenant_id=current_scope().tenant_id)
-    if row is None:
-        raise NotFound.of("hold")
-    return row
+    return GET.get("hold", id=parse_id(hold_id, "hold"), tenant_id=current_scope().tenant_id)
 
 
 def settle(hold_id: str, amount: int, *, actor: Actor) -> Any:

@@ -149,9 +149,7 @@ def correct(tenant_id: UUID, feature: str, used: int, *, reason: str, actor: Act
     """
     if feature == SEATS:
         raise Invalid(value_error(["path", "feature"], FAULTS["seats"][1], feature))
-    row = LOCK.first(tenant_id=tenant_id, feature=feature)
-    if row is None:
-        raise NotFound.of("limit")
+    row = LOCK.get("limit", tenant_id=tenant_id, feature=feature)
     if row.credits == feature:
         raise Invalid(value_error(["path", "feature"], "credits are granted and revoked", feature))
     if row.used != used:

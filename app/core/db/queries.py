@@ -63,9 +63,7 @@ def get_with(
 
 def get_where(model: type[M], **equal: object) -> M:
     """The row that :func:`find_row` finds. Raises NotFound if there is none."""
-    row = find_row(model, **equal)
-    if row is None:
-        raise NotFound.of(model)
+    row: M = _select(model, "find", tuple(equal)).get(model, **equal)
     return row
 
 
@@ -208,10 +206,7 @@ def _found(model: type[Row], row_id: UUID | str, verb: str, *columns: ColumnElem
     tenant_id = current_scope().tenant_id
     if tenant_id is not None and "tenant_id" in model.__table__.primary_key.columns:
         values["tenant_id"] = tenant_id
-    found = _select(model, verb, tuple(values), *columns).first(**values)
-    if found is None:
-        raise NotFound.of(model)
-    return found
+    return _select(model, verb, tuple(values), *columns).get(model, **values)
 
 
 @cache

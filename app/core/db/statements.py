@@ -18,6 +18,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from app.core import json_text
 from app.core.db.transactions import current_transaction
+from app.core.errors import NotFound
 from app.extensions import Model
 
 DIALECT = postgresql.dialect(  # type: ignore[no-untyped-call]
@@ -74,6 +75,13 @@ class Statement(Generic[R]):
         result = self._run(values)
         row = result.fetchone()
         return None if row is None else (self._make or self._maker(result))(row)
+
+    def get(self, of: type | str, /, **values: object) -> R:
+        """The first row; raises NotFound of a model, or of what has this name, without one."""
+        row = self.first(**values)
+        if row is None:
+            raise NotFound.of(of)
+        return row
 
     def one(self, **values: object) -> R:
         """The first row of a statement that always returns one; LookupError otherwise."""
