@@ -263,11 +263,7 @@ class _Rows:
         users.update_many(self.changed_users, actor=SYSTEM_IDP, into=self.writes)
         memberships.update_many(self.changed_memberships, actor=SYSTEM_IDP, into=self.writes)
         synced_assignments.follow(
-            "membership_id",
-            self.role_keys,
-            actor=SYSTEM_IDP,
-            within=AS_ADMIN,
-            into=self.writes,
+            "membership_id", self.role_keys, actor=SYSTEM_IDP, within=AS_ADMIN, into=self.writes
         )
 
     def _change_user(
