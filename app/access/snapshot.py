@@ -16,13 +16,7 @@ from app.config import current_config
 from app.core.db.statements import Statement
 from app.core.errors import Conflict, NotFound
 from app.core.json_text import Json
-from app.flags.evaluation import (
-    FINGERPRINT_COLUMN,
-    FROM_PLANS,
-    EffectiveFlag,
-    Layer,
-    evaluate_all,
-)
+from app.flags.evaluation import FINGERPRINT_COLUMN, FROM_PLANS, EffectiveFlag, Layer, evaluate_all
 from app.flags.rules import rollout_of
 from app.plans.flag_types import FlagType
 from app.plans.rule_conditions import comparisons
@@ -46,8 +40,7 @@ FINGERPRINTS = Statement(
     prepare=False,
 )
 FIND_BASICS = Statement(
-    "access.find_basics",
-    "SELECT * FROM snapshot_basics(:tenant_id, CAST(:service AS text[]))",
+    "access.find_basics", "SELECT * FROM snapshot_basics(:tenant_id, CAST(:service AS text[]))"
 )
 LIST_ROWS = Statement(
     "access.list_snapshot_rows",

@@ -24,9 +24,7 @@ class Documented(Schema):
         "after": {"first_name": "Augusta"},
         "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
     }
-    descriptions = {
-        "tenant_id": "The tenant whose row it is; null for a row of no tenant.",
-    }
+    descriptions = {"tenant_id": "The tenant whose row it is; null for a row of no tenant."}
 
 
 ACTOR_NAME = {

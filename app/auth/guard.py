@@ -18,12 +18,7 @@ from flask import current_app
 from app.auth import setup_sessions
 from app.auth.keys import KEY_PREFIX
 from app.auth.permissions import Permission
-from app.auth.principals import (
-    NoMembership,
-    Principal,
-    operator_principal,
-    user_principal,
-)
+from app.auth.principals import NoMembership, Principal, operator_principal, user_principal
 from app.auth.proofs import Proof, proof_of
 from app.auth.setup_sessions import SetupClaims
 from app.auth.tokens import Claims, KeysUnavailable, TokenVerifier

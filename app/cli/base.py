@@ -18,11 +18,7 @@ from app.surfaces.commands.answers import where_listed
 from app.surfaces.commands.refusals import Command, Refused, reason
 from app.surfaces.commands.text import printable
 
-ROWS = {
-    "connection_id": "SCIM connection",
-    "resume": "import",
-    "subject": "platform superadmin",
-}
+ROWS = {"connection_id": "SCIM connection", "resume": "import", "subject": "platform superadmin"}
 """What a parameter names whose name is not that of a row and ``_id``."""
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")

@@ -22,11 +22,7 @@ PACKAGES = ("mcp", "uvicorn")
 @click.option("--http", is_flag=True, help="Listen on HTTP, at /mcp, instead of stdio.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="With --http.")
 @click.option(
-    "--port",
-    default=8090,
-    show_default=True,
-    type=click.IntRange(1, 65535),
-    help="With --http.",
+    "--port", default=8090, show_default=True, type=click.IntRange(1, 65535), help="With --http."
 )
 @with_appcontext
 def mcp(

@@ -154,11 +154,7 @@ class Invalid(AppError):
 
 
 def error(
-    loc: Location,
-    type_: str,
-    msg: str,
-    value: object = None,
-    ctx: Mapping[str, Any] | None = None,
+    loc: Location, type_: str, msg: str, value: object = None, ctx: Mapping[str, Any] | None = None
 ) -> Entry:
     """One entry; its keys are in pydantic's order."""
     entry = {"type": type_, "loc": list(loc), "msg": msg, "input": value}

@@ -50,8 +50,5 @@ class OneTry(Retry):
 def request_client(url: str, timeout: float) -> Redis:
     """The client for requests. Connecting and answering may take ``timeout`` seconds each."""
     return Redis.from_url(
-        url,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=OneTry(Breaker(PAUSE)),
+        url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=OneTry(Breaker(PAUSE))
     )

@@ -107,10 +107,7 @@ class CreditHold(Model):
     """What a hold has taken from a lot, until the hold ends."""
 
     __tablename__ = "credit_holds"
-    __table_args__ = (
-        ForeignKeyConstraint(*LOT),
-        Index(None, "tenant_id", "feature", "expires_at"),
-    )
+    __table_args__ = (ForeignKeyConstraint(*LOT), Index(None, "tenant_id", "feature", "expires_at"))
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     hold_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -125,10 +125,7 @@ def sweep(query: dict[str, Any], domain_id: str) -> sweeps.Sweep:
     would do, with ids that are not used.
     """
     return sweeps.sweep(
-        domain_id,
-        after=query["after"],
-        is_preview=query["preview"],
-        actor=current_actor(),
+        domain_id, after=query["after"], is_preview=query["preview"], actor=current_actor()
     )
 
 

@@ -120,11 +120,7 @@ FAILURE = {
         "errorDetails": {"type": "string", "description": "One sentence for people."},
     },
 }
-SCHEMAS = {
-    "OfrepEvaluation": EVALUATION,
-    "OfrepEvaluations": EVALUATIONS,
-    "OfrepFailure": FAILURE,
-}
+SCHEMAS = {"OfrepEvaluation": EVALUATION, "OfrepEvaluations": EVALUATIONS, "OfrepFailure": FAILURE}
 ETAG = {
     "ETag": {
         "schema": {"type": "string"},

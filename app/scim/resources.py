@@ -109,8 +109,7 @@ CONFIG = ServiceProviderConfig(
     ],
 )
 POLICY = ScimPolicy(
-    unknown=ScimPolicy.Unknown.ignore,
-    remove_value_as_filter=ScimPolicy.RemoveValue.apply,
+    unknown=ScimPolicy.Unknown.ignore, remove_value_as_filter=ScimPolicy.RemoveValue.apply
 )
 """What real directories send: attributes of their own, ``remove`` with a list of values (Entra)."""
 CREATING = POLICY.model_copy(

@@ -134,12 +134,7 @@ class Api(flask_smorest.Api):
             },
             **options,
         )
-        for describe in (
-            with_example,
-            choice2component,
-            with_description,
-            without_null_default,
-        ):
+        for describe in (with_example, choice2component, with_description, without_null_default):
             self.ma_plugin.converter.add_attribute_function(describe)
         self.ma_plugin.converter.add_parameter_attribute_function(as_deep_object)
         for name, scheme in SECURITY_SCHEMES.items():

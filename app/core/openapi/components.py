@@ -20,10 +20,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "required": ["detail"],
         "properties": {
             "detail": {"type": "string", "description": "One sentence for people."},
-            "code": {
-                "type": "string",
-                "description": CODE,
-            },
+            "code": {"type": "string", "description": CODE},
         },
         "additionalProperties": True,  # errors with some codes have further keys
     },
@@ -107,9 +104,7 @@ INVALID_OR_UNREADABLE = "INVALID_OR_UNREADABLE"
 def _invalid_or_unreadable() -> dict[str, Any]:
     answer = _invalid(missing=_MISSING, idempotency_key_reused=_REUSED)
     content = answer["content"]["application/json"]
-    content["schema"] = {
-        "anyOf": [content["schema"], {"$ref": "#/components/schemas/Error"}],
-    }
+    content["schema"] = {"anyOf": [content["schema"], {"$ref": "#/components/schemas/Error"}]}
     content["examples"]["unreadable"] = {"value": {"detail": UNREADABLE}}
     return answer
 

@@ -8,12 +8,7 @@ from typing import Any
 
 from flask_smorest.utils import resolve_schema_instance
 
-from app.core.errors import (
-    AppError,
-    DatabaseUnavailable,
-    NotFound,
-    PreconditionFailed,
-)
+from app.core.errors import AppError, DatabaseUnavailable, NotFound, PreconditionFailed
 from app.core.http import idempotency
 from app.core.http.endpoint import Access, Endpoint
 from app.core.openapi.components import (

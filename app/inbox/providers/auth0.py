@@ -88,8 +88,5 @@ def _member(event: Document, change: str) -> dict[str, Any]:
 
 
 PROVIDER = Provider(
-    name="auth0",
-    own_id=lambda event: event.value("id"),
-    prefers_own_id=True,
-    adapt=adapt,
+    name="auth0", own_id=lambda event: event.value("id"), prefers_own_id=True, adapt=adapt
 )

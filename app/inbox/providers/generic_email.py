@@ -52,8 +52,4 @@ def _kind(event: Document) -> EmailKind:
     return EmailKind(name)
 
 
-PROVIDER = Provider(
-    name="generic_email",
-    own_id=lambda event: event.value("id"),
-    adapt=adapt,
-)
+PROVIDER = Provider(name="generic_email", own_id=lambda event: event.value("id"), adapt=adapt)
