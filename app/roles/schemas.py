@@ -239,7 +239,10 @@ class RoleAssignmentQuerySchema(PageQuerySchema):
     """Filters of the list of assignments."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)
-    membership_id = Uuid(description="Only those of this membership.")
+    membership_id = Uuid(
+        description="Only those of this membership; `extra_roles` of memberships has those of its"
+        " groups too."
+    )
     group_id = Uuid(description="Only those of this group.")
     api_key_id = Uuid(description="Only those of this API key.")
     role = Str(description="Only those of the role with this key.")
