@@ -36,11 +36,6 @@ class RoleGraph:
         self.by_key = {role.key: role for role in roles}
         self.by_id = {role.id: role for role in self.by_key.values()}
 
-    def check_room(self, tenant_id: UUID | None) -> None:
-        """Raise TooManyRoles if the tenant (None: the platform) can have no further role."""
-        if sum(role.tenant_id == tenant_id for role in self.by_key.values()) >= MAX_ROLES:
-            raise TooManyRoles
-
     def permissions_of(self, key: str) -> frozenset[str]:
         """The permissions of a role and of those that it inherits; nothing for an unknown key.
 
@@ -50,6 +45,12 @@ class RoleGraph:
         found = frozenset(permission for role in chain for permission in role.permissions)
         is_owners = any(role.key == Role.OWNER for role in chain)
         return found | {ALL_OF_PRODUCT} if is_owners else found
+
+
+def check_room(roles: RoleGraph, tenant_id: UUID | None) -> None:
+    """Raise TooManyRoles if the tenant (None: the platform) can have no further role."""
+    if sum(role.tenant_id == tenant_id for role in roles.by_key.values()) >= MAX_ROLES:
+        raise TooManyRoles
 
 
 def with_role(roles: RoleGraph, role: AccessRole) -> RoleGraph:

@@ -23,7 +23,7 @@ from app.core.errors import Conflict, Forbidden, Invalid, NotFound, value_error
 from app.roles import authority, role_assignments
 from app.roles.models import AccessRole
 from app.roles.product_permissions import check_exist
-from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep, chain_of, with_role
+from app.roles.role_graph import MAX_CHAIN, RoleGraph, RoleTooDeep, chain_of, check_room, with_role
 
 MAX_REPLACED = 1_000  # assignments and roles, of one request
 FIXED = frozenset(Role)
@@ -110,7 +110,7 @@ def create(tenant_id: UUID | None, values: Mapping[str, Any], *, actor: Actor) -
     key = values["key"]
     if key in roles.by_key or (tenant_id is None and queries.find_row(AccessRole, key=key)):
         raise RoleExists
-    roles.check_room(tenant_id)
+    check_room(roles, tenant_id)
     role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **actor.authorship})
     _check(role, roles, actor=actor)
     record_creation("role.created", role, actor=actor)

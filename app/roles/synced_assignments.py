@@ -15,7 +15,7 @@ from app.core.db.writes import Writes
 from app.memberships.owners import RoleAboveOwn
 from app.roles import authority
 from app.roles.models import RoleAssignment
-from app.roles.role_assignments import CONFLICTS, record
+from app.roles.role_assignments import record
 from app.roles.role_graph import RoleGraph
 
 SOURCES = {"membership_id": "idp", "group_id": "scim"}
@@ -44,12 +44,12 @@ def follow(
     one that ``within`` could not assign. The caller leaves the five roles of memberships out.
     """
     source = SOURCES[target]
-    found = FIND.all(ids=[target_id for _, target_id in wanted]) if wanted else []
+    found = FIND.all(ids=[target_id for _, target_id in wanted]) if wanted else ()
+    synced = {getattr(row, target) for row in found if row.source == source}
     for (tenant_id, target_id), keys in sorted(wanted.items()):
-        rows = [row for row in found if getattr(row, target) == target_id]
-        if not keys and all(row.source != source for row in rows):
+        if not keys and target_id not in synced:
             continue
-        roles = authority.lock(tenant_id)
+        roles, rows = authority.lock(tenant_id), FIND.all(ids=[target_id])
         given = {roles.by_key[key].id for key in keys if _may_give(key, roles, within)}
         for row in rows:
             if row.source == source and row.role_id not in given:
@@ -59,7 +59,7 @@ def follow(
         for role_id in given.difference(row.role_id for row in rows):
             place = {"tenant_id": tenant_id, target: target_id, "role_id": role_id}
             values = {**place, "source": source, **actor.authorship}
-            row = into.insert(RoleAssignment, values, conflicts=CONFLICTS)
+            row = into.insert(RoleAssignment, values)
             key = roles.by_id[role_id].key
             record("role_assignment.created", row, key, actor=actor, into=into)
 
