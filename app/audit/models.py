@@ -71,3 +71,21 @@ class AuditPosition(Model):
     row_id: Mapped[UUID | None] = mapped_column()
     version: Mapped[int | None] = mapped_column(BigInteger)
     updated_at: Mapped[datetime | None] = mapped_column(Moment)
+
+
+class PastBase(Model):
+    """A row of a tenant as it was at ``position``, where :mod:`app.history` begins to read.
+
+    A base of a tenant has all its rows. ``state`` is what audit rows had recorded of the row.
+    """
+
+    __tablename__ = "past_bases"
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    target_type: Mapped[str] = mapped_column(Text, primary_key=True)
+    row_id: Mapped[UUID] = mapped_column(primary_key=True)
+    version: Mapped[int | None] = mapped_column(BigInteger)
+    updated_at: Mapped[datetime | None] = mapped_column(Moment)
+    actor: Mapped[str] = mapped_column(Text)
+    state: Mapped[dict[str, Json]] = mapped_column(JSON, info=UNBOUNDED)

@@ -82,7 +82,8 @@ class EventFeed(Model):
 
     ``cursor_key`` encrypts positions for tenants. The audit rows up to ``ordered_at`` and
     ``ordered_id`` have a place in ``audit_positions``: ``ordered_count`` rows were looked at, and
-    ``ordered_position`` is the last position among them.
+    ``ordered_position`` is the last position among them. The tenants with changes before
+    ``based_position`` have the bases that were due.
     """
 
     __tablename__ = "event_feed"
@@ -102,3 +103,4 @@ class EventFeed(Model):
     )
     ordered_position: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     ordered_count: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    based_position: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))

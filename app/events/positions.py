@@ -56,9 +56,8 @@ SEQUENCE = Statement(
     "), recorded AS ("
     "  INSERT INTO audit_positions (tenant_id, position, number, id, target_type, row_id,"
     "    version, updated_at)"
-    "  SELECT a.tenant_id, given + place, number, a.id, a.target_type, target.*"
-    "  FROM feed, placed JOIN audit_events a USING (tenant_id, id),"
-    "    audit_target(a.target_id, coalesce(placed.data, a.after)) target"
+    "  SELECT tenant_id, given + place, number, id, a.target_type, row_id, a.version, updated_at"
+    "  FROM feed, placed, audit_place(tenant_id, id, placed.data) a"
     "), published AS ("
     "  INSERT INTO events (position, tenant_id, id, created_at, type, actor,"
     "    is_platform_actor, request_id, traceparent, before, after, data)"
@@ -125,10 +124,18 @@ REMOVE_OLD_ORDER = Statement(
         "WITH oldest AS ("
         "  SELECT tenant_id, position, number, id FROM audit_positions"
         "  ORDER BY position, number LIMIT :batch"
+        "), removed AS ("
+        "  DELETE FROM audit_positions a USING oldest o"
+        "  WHERE a.tenant_id = o.tenant_id AND a.position = o.position AND a.number = o.number"
+        "    AND o.id < first_id_of(:before)"
+        "  RETURNING a.tenant_id, a.position"
+        "), bases AS ("
+        "  DELETE FROM past_bases b USING"
+        "    (SELECT tenant_id, max(position) AS position FROM removed GROUP BY tenant_id) r"
+        "  WHERE b.tenant_id = r.tenant_id AND b.position < (SELECT max(k.position)"
+        "    FROM past_bases k WHERE k.tenant_id = r.tenant_id AND k.position <= r.position)"
         ") "
-        "DELETE FROM audit_positions a USING oldest o"
-        " WHERE a.tenant_id = o.tenant_id AND a.position = o.position AND a.number = o.number"
-        "  AND o.id < first_id_of(:before)"
+        "SELECT count(*) FROM removed"
     ).bindparams(bindparam("before", type_=Moment)),
     prepare=False,
 )
@@ -163,6 +170,7 @@ def order_older() -> None:
 def remove_old() -> None:
     """Remove the events older than ``EVENT_DAYS``, and the places of audit rows that are gone.
 
+    Of the bases before the remaining audit rows, the newest one of each tenant is kept.
     Events that a log stream has not read are kept for ``LOG_STREAM_DAYS`` longer. A batch locks the
     row of the feed, for which the sequencer waits, so it has to be short.
     """
@@ -171,4 +179,4 @@ def remove_old() -> None:
     limits = {"before": before, "unread_before": before - timedelta(days=config.log_stream_days)}
     delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, **limits))
     ended = utcnow() - timedelta(days=config.audit_days)
-    delete_in_batches(lambda limit: REMOVE_OLD_ORDER.execute(batch=limit, before=ended))
+    delete_in_batches(lambda limit: REMOVE_OLD_ORDER.scalar(batch=limit, before=ended))

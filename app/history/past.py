@@ -13,7 +13,7 @@ from uuid import UUID
 
 from app.core.clock import utcnow
 from app.core.db.statements import Statement
-from app.core.db.tenancy import current_scope, in_platform_scope
+from app.core.db.tenancy import PLATFORM_TENANT_ID, current_scope, in_platform_scope
 from app.core.errors import Invalid, Location, NotFound, value_error
 from app.events import service as events
 from app.history import completeness
@@ -37,7 +37,12 @@ ENTER = Statement(
     "history.enter",
     "SELECT set_config('app.as_of_position', :position, true),"
     " set_config('app.as_of_number', :number, true), set_config('app.as_of', :time, true),"
+    " set_config('app.as_of_tenant', :tenant_id, true),"
     " set_config('search_path', 'past, public, pg_catalog', true)",
+)
+FIND_TENANT = Statement(
+    "history.find_tenant",
+    "SELECT tenant_id FROM audit_events WHERE target_id = :id AND tenant_id <> :platform LIMIT 1",
 )
 HAS_TENANT = Statement(
     "history.has_tenant",
@@ -56,16 +61,22 @@ class Moment(NamedTuple):
     time: datetime
 
 
-def enter(as_of: str, tenant_id: UUID | None, operation: str) -> dict[str, str]:
+def enter(
+    as_of: str, tenant_id: UUID | None, operation: str, row_id: UUID | None = None
+) -> dict[str, str]:
     """Let the statements of this transaction read the rows of a moment; returns answer headers.
 
     ``as_of`` is as in :func:`find`. ``tenant_id`` is the tenant whose rows are wanted, None for
-    all. Raises what :func:`find` does, and NotFound where the tenant did not exist.
+    all; ``row_id`` is the only row that is wanted. Raises what :func:`find` does, and NotFound
+    where the tenant did not exist.
     """
     own = current_scope().tenant_id
     found = find(as_of, LOCATION)
-    ENTER.execute(**{name: str(value) for name, value in found._asdict().items()})
-    wanted = own or tenant_id
+    only = wanted = own or tenant_id
+    if wanted is None and row_id is not None:
+        only = FIND_TENANT.scalar(id=str(row_id), platform=PLATFORM_TENANT_ID)
+    place = {name: str(value) for name, value in found._asdict().items()}
+    ENTER.execute(**place, tenant_id=str(only or ""))
     if wanted is not None and not HAS_TENANT.scalar(id=str(wanted)):
         raise NotFound.of(Tenant)
     headers = {"X-As-Of": str(events.shown_position(found.position, own))}

@@ -5,7 +5,7 @@
 -- evaluates as early.
 --
 -- target_id: that of the audit row. document: the row's columns after the change.
--- Called by: app/events/positions.py
+-- Called by: app/events/positions.py, audit_place
 CREATE OR REPLACE FUNCTION audit_target(
     target_id text, document json, OUT row_id uuid, OUT version bigint, OUT updated_at timestamptz
 ) LANGUAGE sql STABLE AS $$

@@ -22,6 +22,7 @@ from tests.factories import (
     platform_token,
     save,
 )
+from tests.history.writing import add_bases
 from tests.imports.files import as_file, finish, post
 from tests.inbox.sending import Sender
 from tests.scim.directory import Directory, create_connection, replace
@@ -58,6 +59,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     _by_imports(app, api, first)
     _in_the_console(first)
     api.sequence()
+    add_bases(app)
     _by_deliveries(first, user_id)
     _by_later_changes(api, platform, user_id)
     _by_directory(app, first)

@@ -50,6 +50,7 @@ from tests.factories import (
     platform_token,
     save,
 )
+from tests.history.writing import add_bases
 from tests.scim.directory import Directory, create_connection
 
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
@@ -85,6 +86,7 @@ def fill(app, api, sender, slug, preset):
         slug=slug,
     )
     api.sequence()
+    add_bases(app)
     api.delete(f"/v1/users/{user['id']}", token=token)
     pair = {"organization_id": f"org_{slug}", "user_id": f"idp_{slug}", "role": "member"}
     person = {"id": f"idp_{slug}", "email": f"{slug}@idp.zz", "first_name": slug}

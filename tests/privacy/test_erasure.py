@@ -48,6 +48,7 @@ IMPERSONAL = {
     "invitations": "acts_as digest role source",
     "join_requests": "domain state",
     "memberships": "idp_org_id role",
+    "past_bases": "target_type",
     "plan_assignments": "next_plan_name plan_name reason",
     "plan_presets": "display_name flags name",
     "plan_prices": "limit_key lookup_key plan_name price_id provider",

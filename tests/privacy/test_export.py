@@ -85,7 +85,7 @@ class TestCoverage:
             "api_keys", "billing_customers", "credit_balances", "credit_entries", "credit_holds",
             "credit_lots", "custom_fields", "custom_field_indexes", "domains",
             "feature_overrides", "log_stream_progress", "log_streams",
-            "access_resources", "audit_positions", "plan_assignments", "rewinds", "roles", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
+            "access_resources", "audit_positions", "past_bases", "plan_assignments", "rewinds", "roles", "scim_access_tokens", "scim_connections", "scim_groups", "scim_requests",
             "sso_connections",
             "tenant_deletions", "tenant_notes", "usage_counters", "usage_days", "usage_holds",
             "usage_keys", "webhook_endpoint_states", "webhook_endpoints",

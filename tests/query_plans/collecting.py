@@ -220,6 +220,8 @@ INSERT INTO audit_positions (tenant_id, position, number, id, row_id, version, u
     target_type)
 SELECT tenant_id, row_number() OVER (ORDER BY id), 0, gen_random_uuid(), id, 1, created_at, 'user'
 FROM audit_events;
+INSERT INTO past_bases (tenant_id, position, target_type, row_id, version, updated_at, actor, state)
+SELECT tenant_id, position, target_type, row_id, version, updated_at, 'x', '{}' FROM audit_positions;
 """
 
 

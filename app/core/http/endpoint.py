@@ -173,7 +173,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
         transaction = current_transaction()
         endpoint.access.enter(request)  # authenticate and authorise
         route.enter(transaction)  # the following statements of a read may go to a replica
-        past = _enter_past(endpoint, request) if AS_OF in request.args else {}
+        past = _enter_past(endpoint, request, path) if AS_OF in request.args else {}
         if not endpoint.reads(request):
             transaction.is_confirming = True
         if "If-Match" in request.headers:
@@ -192,7 +192,7 @@ def serve(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> Resp
     return retries.run(work, route.open)
 
 
-def _enter_past(endpoint: Endpoint, request: Request) -> dict[str, str]:
+def _enter_past(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -> dict[str, str]:
     """Read the rows of the moment ``?as_of=``; returns the headers that tell of it."""
     loc = ("query", AS_OF)
     if not endpoint.has_past:
@@ -201,4 +201,5 @@ def _enter_past(endpoint: Endpoint, request: Request) -> dict[str, str]:
         raise Invalid(value_error(loc, f"cannot be given with {present[0]}"))
     enter: Callable[..., dict[str, str]] = flask.current_app.extensions["enter_past"]
     tenant_id = id_or_none(request.args.get("tenant_id", ""))
-    return enter(request.args[AS_OF], tenant_id, endpoint.operation_id)
+    row_id = next(filter(None, map(id_or_none, path.values())), None)
+    return enter(request.args[AS_OF], tenant_id, endpoint.operation_id, row_id)

@@ -8,10 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from uuid import UUID
 
-from sqlalchemy import JSON, Connection, Executable, Row, Select, bindparam, func, select, update
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Executable,
+    Row,
+    Select,
+    bindparam,
+    func,
+    select,
+    text,
+    update,
+)
 
+from app.audit.models import PastBase
+from app.core.db.queries import id_or_none
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.events.positions import LOCK_KEY
 from app.inbox.providers.payloads import digest
@@ -36,7 +50,12 @@ REDACT_AUDIT_EVENT = select(
 )
 REDACT_EVENT = select(func.redact_event(bindparam("tenant_id"), bindparam("id"), _redacted_values))
 REDACT_EMAIL_EVENT = select(func.redact_email_event(bindparam("id"), _redacted_values))
-DELIVERIES = WebhookDelivery.__table__
+LOCK_BASES = text("SELECT past.lock_bases()")
+WRITE_BASES_AGAIN = text("SELECT past.write_bases_again(:tenant_id, CAST(:row_ids AS uuid[]))")
+OLDEST_ROWS = text(
+    "SELECT * FROM past.oldest WHERE tenant_id = coalesce(CAST(:tenant_id AS uuid), tenant_id)"
+)
+BASES, DELIVERIES = PastBase.__table__, WebhookDelivery.__table__
 FORGET_ANSWERS = (
     update(DELIVERIES).where(DELIVERIES.c.response_body.is_not(None)).values(response_body=None)
 )
@@ -44,11 +63,15 @@ FORGET_ANSWERS = (
 
 @dataclass(frozen=True)
 class Erasure:
-    """An erasure while it runs: ``done`` counts the rows changed or deleted in each table."""
+    """An erasure while it runs: ``done`` counts the rows changed or deleted in each table.
+
+    ``redacted``: the tenants and targets of the audit rows that were changed.
+    """
 
     person: Person
     reader: Reader
     done: Counter[str]
+    redacted: set[tuple[UUID, str]] = field(default_factory=set)
 
     @property
     def connection(self) -> Connection:
@@ -71,6 +94,26 @@ def redact_trail(work: Erasure) -> None:
         values["target_id"] = who.redact(row.target_id, row.target_type)
         if _write(work.connection, REDACT_AUDIT_EVENT, row, values):
             work.done["audit_events"] += 1
+            work.redacted.add((row.tenant_id, row.target_id))
+
+
+def redact_bases(work: Erasure) -> None:
+    """Write these rows again in the bases of the past; what is older than the trail is redacted."""
+    person, connection = work.person, work.connection
+    connection.execute(LOCK_BASES)
+    targets = targets_of(connection, person)
+    only_in = None if person.only_in is None else str(person.only_in)
+    for row in work.reader.rows(OLDEST_ROWS.bindparams(tenant_id=only_in)):
+        is_target = str(row.row_id) in targets.get(row.target_type, ())
+        values = _redacted(row, person, row.target_type, ("state",), is_target=is_target)
+        changed = {name: values[name] for name in ("state", "actor")}
+        if any(getattr(row, name) != value for name, value in changed.items()):
+            key = [column == getattr(row, column.name) for column in BASES.primary_key]
+            connection.execute(update(BASES).where(*key).values(changed))
+            work.redacted.add((row.tenant_id, str(row.row_id)))
+    for tenant_id in {tenant_id for tenant_id, _ in work.redacted}:
+        ids = [one for tenant, one in work.redacted if tenant == tenant_id and id_or_none(one)]
+        connection.execute(WRITE_BASES_AGAIN, {"tenant_id": str(tenant_id), "row_ids": ids})
 
 
 def redact_feed(work: Erasure, *, after: int | None = None) -> None:

@@ -54,6 +54,7 @@ from app.privacy.mentions import (
     Reader,
     has_own_key,
 )
+from app.privacy.people import redaction
 from app.privacy.people.find_person import get_person
 from app.privacy.people.person import Person
 from app.privacy.people.person_rows import (
@@ -117,6 +118,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
     _lock_rows(connection, person)
     _check_unchanged(work)
     _clear_mentions(replace(work, reader=replace(reader, since=since, found=None)))
+    redaction.redact_bases(work)
     redact_feed(work, after=position)
     _clear_imports(work)
     _clear_contacts(work)
