@@ -171,6 +171,14 @@ def tables(arguments: argparse.Namespace) -> None:
         print(report(empty, full, **rows))
 
 
+def history(arguments: argparse.Namespace) -> None:
+    """Print how long reads of the past take, and what it costs a change."""
+    from benchmarks.history import report
+
+    with opened(arguments.folder, arguments.tenants, 100) as ready:
+        print(report(ready, min(arguments.audit_rows, 10_000_000)))
+
+
 def sizes(arguments: argparse.Namespace) -> None:
     """Print the bytes that a tenant, a user, a change and the like take."""
     from benchmarks.sizes import report
@@ -223,6 +231,7 @@ COMMANDS = {
     "access": access,
     "events": events,
     "tables": tables,
+    "history": history,
     "sizes": sizes,
     "replicas": replicas,
     "streams": streams,
