@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -106,46 +107,38 @@ class TestRunning:
         assert json.loads(sent.stdout)["status"] == 200
 
 
-class TestKilledWorker:
-    def test_ends_the_others(self, dev):
-        """Also while a child of the worker lives, RQ's scheduler. No test after this one uses it."""
-        assert eventually(lambda: len(workers(dev)) > 1, seconds=60)
-        workers(dev)[0].kill()
+class TestEnding:
+    def test_all_end_with_a_killed_one_and_start_again_with_their_data(self, dev):
+        """No test after this one uses ``dev``."""
+        owner = {"Authorization": f"Bearer {dev.variables['OWNER_TOKEN']}"}
+        user = f"{dev.url}/v1/users/{dev.variables['USER_ID']}"
+        httpx.patch(f"{user}/meta_data", headers=owner, json={"patches": {"nickname": "Ada"}})
+        killed = dev.service()
 
-        assert dev.process.wait(60) == 1
-        assert "A process did not start or has ended" in dev.log.read_text()
+        dev.end(signal.SIGKILL)
+
+        assert eventually(lambda: not any(map(is_alive, killed)), seconds=60)
+        with running_dev(dev.folder, urlsplit(dev.url).port, "--quiet") as again:
+            stored = httpx.get(user, headers=owner).json()["data"]
+            printed = again.log.read_text()
+            stopped = again.service()
+            # Also while a child of the worker lives, RQ's scheduler.
+            assert eventually(lambda: len(workers(again)) > 1, seconds=60)
+            workers(again)[0].kill()
+            code = again.process.wait(60)
+
+        assert stored["meta_data"]["nickname"] == "Ada"
+        assert (code, printed) == (1, "")
+        assert "A process did not start or has ended" in again.log.read_text()
+        assert len(killed) > 6
+        assert not any(map(is_alive, stopped))
         assert processes_of(dev.folder) == []
 
-
-class TestEnding:
-    def test_ends_and_starts_again_whatever_ended_it(self):
-        port = free_port()
-        with temporary_folder() as folder:
-            with running_dev(folder, port) as dev:
-                owner = {"Authorization": f"Bearer {dev.variables['OWNER_TOKEN']}"}
-                user = f"{dev.url}/v1/users/{dev.variables['USER_ID']}"
-                httpx.patch(
-                    f"{user}/meta_data", headers=owner, json={"patches": {"nickname": "Ada"}}
-                )
-                killed = dev.service()
-
-                dev.end(signal.SIGKILL)
-
-                assert eventually(lambda: not any(map(is_alive, killed)), seconds=60)
-            with running_dev(folder, port, "--quiet") as dev:
-                stored = httpx.get(user, headers=owner).json()["data"]
-                stopped = dev.service()
-                code = dev.end(signal.SIGINT)
-
-            assert stored["meta_data"]["nickname"] == "Ada"
-            assert dev.log.read_text() == ""
-            assert code == 0
-            assert len(killed) > 6
-            assert not any(map(is_alive, stopped))
-            assert processes_of(folder) == []
-
-    @pytest.mark.parametrize(("moment", "code"), [("initdb", 143), ("honcho", 0)])
-    def test_sigterm_while_it_starts_leaves_nothing(self, moment, code):
+    @pytest.mark.parametrize(
+        ("moment", "how", "code"),
+        [("initdb", signal.SIGTERM, 143), ("honcho", signal.SIGINT, 0)],
+    )
+    def test_while_it_starts_leaves_nothing(self, moment, how, code):
         with temporary_folder() as folder:
             dev = subprocess.Popen(
                 [*FLASK, "dev", "--port", str(free_port())],
@@ -157,7 +150,7 @@ class TestEnding:
             assert eventually(lambda: any(moment in " ".join(c) for c in commands_of(process)), 60)
             started = process.children(recursive=True)
 
-            dev.terminate()
+            dev.send_signal(how)
 
             assert dev.wait(60) == code
             assert eventually(lambda: not any(map(is_alive, started)))
