@@ -18,7 +18,6 @@ from tests.billing.samples import document, event, sample_names
 
 SENDS_ALL = ("subscription_created", "subscription_ramp_applied", "payment_failed")
 """Types of a provider that sends all of them."""
-SAMPLES = [(provider, name) for provider in PROVIDERS for name in sample_names(provider)]
 
 NUMBERS = st.integers() | st.integers(min_value=2**63) | st.floats(allow_nan=False)
 SCALARS = (
@@ -95,7 +94,7 @@ def check(snapshot: Snapshot) -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS.values(), ids=PROVIDERS.keys())
 class TestAnyJson:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.data())
     def test_is_an_event_or_one_of_two_errors(
         self, provider: BillingProvider, data: st.DataObject
@@ -111,7 +110,7 @@ class TestAnyJson:
 
         assert found is None or isinstance(found, BillingEvent)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(JSON)
     def test_is_an_answer_or_an_error(self, provider: BillingProvider, value: Any) -> None:
         body = {"has_more": True, "id": "x"}
@@ -130,11 +129,12 @@ class TestAnyJson:
             provider.customer(Document({}))
 
 
-@pytest.mark.parametrize(("provider", "name"), SAMPLES)
+@pytest.mark.parametrize("provider", PROVIDERS)
 class TestAlmostAnEvent:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(st.data())
-    def test_is_read_within_bounds(self, provider: str, name: str, data: st.DataObject) -> None:
+    def test_is_read_within_bounds(self, provider: str, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sample_names(provider)))
         found = read(PROVIDERS[provider].event, data.draw(almost_events(provider, name)))
 
         if found is None:
