@@ -42,7 +42,8 @@ from tests.inbox.sending import SECRETS
 from tests.scim.directory import Directory, create_connection, replace
 
 USERS_PER_TENANT = 5
-CALLERS = ("superadmin", "owner", "tenant key", "platform key")
+CALLERS = ("superadmin", "owner")
+KEYS = ("tenant key", "platform key")  # see what the callers see, and are read by other statements
 PROVIDERS = {"workos": IDENTITY, "resend": EMAIL}
 ENVIRONMENT = {
     "IDP_WEBHOOK_SECRETS": f"workos:{SECRETS['workos']}",
@@ -295,11 +296,11 @@ def private_application() -> Iterator[tuple[Flask, Instance]]:
 def use_everything(app: Flask, world: World) -> None:
     """Each operation as each kind of caller, with each parameter; webhooks; every job; the sender."""
     operations = sorted(world.document.operations, key=lambda one: one.method == "delete")
-    for caller in CALLERS:
+    for caller in (*CALLERS, *KEYS):
         world = create_world(app, world.document)
         for operation in operations:
             world.send(operation, as_=caller)
-            for name, schema in operation.named("query").items():
+            for name, schema in operation.named("query").items() if caller in CALLERS else ():
                 value = as_text(world.document.example(schema))
                 world.send(operation, as_=caller, query={name: quote(value)})
     _use_scim(app)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from app.core.db import prepared
 from app.extensions import db
 from tests import factories
 from tests.query_plans.collecting import Statement, collect
@@ -43,7 +44,10 @@ OF_FOUND = {"users", "memberships"}
 
 @pytest.fixture(scope="module")
 def statements(app) -> Iterator[list[Statement]]:
-    yield collect(TENANTS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prepared, "THRESHOLD", 1)  # each statement has its generic plan
+        found = collect(TENANTS)
+    yield found
     factories.bind(app)
 
 
