@@ -20,7 +20,7 @@ from tests.hostile.installation import Installation
 from tests.hostile.world import World, create_world
 from tests.ports import free_port
 
-STRIDE = 37  # of all wrong bodies; it shares no factor with the number of fragments
+STRIDE = 61  # of all wrong bodies; it shares no factor with the number of fragments
 WARM_UP = 64  # every fragment twice; each thread keeps the memory that it has needed once
 MAX_GROWTH = 50 * 1024 * 1024
 TAKES_VALUES = (

@@ -10,8 +10,8 @@ from tests.hostile.document import Document, Operation
 from tests.hostile.tally import Tally, judged
 from tests.hostile.world import World
 
-AT_LEAST = {"body": 5000, "query": 3000, "header": 600, "path": 500}
-SHARES = 5
+AT_LEAST = {"body": 3000, "query": 2000, "header": 400, "path": 500}
+SHARES = 10
 OTHER_HEADERS = ("X-Request-Id", "Accept", "Accept-Encoding", "Cookie", "Range", "User-Agent")
 EXEMPLARY = ("/v1/tenants", "/v1/users/{user_id}")
 
