@@ -15,7 +15,7 @@ from flask import Flask
 
 from app.core.db.transactions import DATABASE_FAULTS, RowChanged
 from app.log_streams import work
-from app.log_streams.kinds.kind import Refused, Unavailable
+from app.log_streams.kinds.kind import Failed
 
 log = logging.getLogger(__name__)
 
@@ -58,22 +58,22 @@ def write(app: Flask, one: work.Claim) -> None:
 
 
 def _write(one: work.Claim) -> None:
-    result: dict[str, object] | Refused | Unavailable
+    result: dict[str, object] | Failed
     fields = {"stream_id": str(one.stream_id)}
     try:
         with DATABASE:
             found = work.load(one)
         if found is None:
             return
-        found.deliver()
-        result = found.values
-    except (Refused, Unavailable) as fault:
+        deliver, result = found
+        deliver()
+    except Failed as fault:
         result = fault
         log.info("log_stream_batch_failed", extra={**fields, "reason": str(fault)})
     except FAULTS:
         raise
     except Exception as fault:
         log.exception("log_stream_failed", extra=fields)
-        result = Unavailable(f"The service has failed: {type(fault).__name__}.")
+        result = Failed(f"The service has failed: {type(fault).__name__}.")
     with DATABASE:
         work.store(one, result)

@@ -8,14 +8,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
-from sqlalchemy import bindparam, select
-
 from app.audit.service import record, record_creation
 from app.config import current_config
 from app.core.actors import SYSTEM_JOB, Actor
 from app.core.clock import utcnow
 from app.core.db import queries
-from app.core.db.models import Moment
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
@@ -34,18 +31,10 @@ from app.webhooks.endpoints.service import check_types, lock_owner
 MAX_STREAMS = 10  # of a tenant, and of the platform
 TEST = "app.log_streams.jobs.test_log_stream"
 TEST_LASTS = 300  # seconds; the job's time-out
-LIST_BEHIND = Statement(
-    "log_streams.list_behind",
-    select(LogStream)
-    .join(LogStreamProgress, LogStreamProgress.stream_id == LogStream.id)
-    .where(
-        LogStreamProgress.tenant_id == LogStream.tenant_id,
-        LogStreamProgress.warned_at.is_(None),
-        LogStreamProgress.written_until < bindparam("before", type_=Moment),
-    )
-    .order_by(LogStream.id)
-    .limit(1_000)
-    .with_for_update(),
+MARK_BEHIND = Statement(
+    "log_streams.mark_behind",
+    "UPDATE log_stream_progress SET warned_at = now()"
+    " WHERE warned_at IS NULL AND written_until < :before RETURNING tenant_id, stream_id AS id",
 )
 RUNNING = (LogStreamState.ACTIVE, LogStreamState.ERROR)
 
@@ -199,9 +188,9 @@ def set_state(
 def warn_behind() -> None:
     """Record once for each stream that events which it has not read will be removed."""
     before = utcnow() - timedelta(days=current_config().event_days)
-    for stream in LIST_BEHIND.all(before=before):
-        set_progress(stream, {"warned_at": utcnow()})
-        change = Change({}, {"kept_days": current_config().log_stream_days})
+    change = Change({}, {"kept_days": current_config().log_stream_days})
+    for key in MARK_BEHIND.all(before=before):
+        stream = queries.find_row(LogStream, **key._asdict())
         record("log_stream.behind", stream, change, actor=SYSTEM_JOB)
 
 

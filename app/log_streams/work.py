@@ -28,7 +28,7 @@ from app.events.ocsf import to_ocsf
 from app.events.schemas import EventSchema
 from app.events.service import as_seen_by, read_rows
 from app.log_streams.kinds import KINDS
-from app.log_streams.kinds.kind import Batch, Limits, Record, Refused, Unavailable
+from app.log_streams.kinds.kind import Batch, Failed, Limits, Record, Refused
 from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
 from app.log_streams.service import RUNNING, set_progress, set_state
 from app.webhooks.endpoints import encryption
@@ -37,7 +37,6 @@ TEST = "log_stream.tested"  # the type of a test's record
 LEASE = 120  # seconds; more than an attempt takes
 FAILURES = 3  # attempts after which the state is `error`
 SHORTEST_WAIT, LONGEST_WAIT = 5.0, 3600.0  # seconds until the next attempt
-PAGE = 1_000  # events that are read at once
 GONE = "Events after its position were removed before they were written; rewind the stream."
 EVENT = EventSchema()
 
@@ -65,24 +64,18 @@ class Claim(NamedTuple):
     claim: UUID
 
 
-class Work(NamedTuple):
-    """What writes a batch, and the progress after it."""
-
-    deliver: Callable[[], None]
-    values: dict[str, Any]
-
-
 def claim(most: int) -> list[Claim]:
     """Claim streams that are due, those first that do not fail. A suspended tenant's wait."""
     with tenancy.platform_transaction():
         return [Claim(*row) for row in CLAIM.all(most=most, lease=LEASE)]
 
 
-def load(one: Claim) -> Work | None:
-    """The next batch of a claimed stream, whose extent is fixed from now on; None for no event.
+def load(one: Claim) -> tuple[Callable[[], None], dict[str, Any]] | None:
+    """What writes the next batch of a claimed stream, and the progress after it; None for no event.
 
-    Nothing is locked while events are read: PostgreSQL does not end the transaction of a frozen
-    process that a large result waits for. Raises Refused and Unavailable.
+    The batch's extent is fixed from now on. Nothing is locked while events are read, because
+    PostgreSQL never ends the transaction of a frozen process that does not take its result. Raises
+    Failed.
     """
     with _scope_of(one):
         progress = queries.find_row(LogStreamProgress, **one._asdict())
@@ -111,10 +104,10 @@ def load(one: Claim) -> Work | None:
             return None  # the stream was rewound or claimed again meanwhile
         values |= {"last_object": name, "last_position": str(records[-1].position)}
         settings = _settings(stream, progress)
-    return Work(partial(kind.deliver, Batch(name, records), settings), values)
+    return partial(kind.deliver, Batch(name, records), settings), values
 
 
-def store(one: Claim, result: Mapping[str, Any] | Refused | Unavailable) -> None:
+def store(one: Claim, result: Mapping[str, Any] | Failed) -> None:
     """Store what came of an attempt: the progress after it, or why it failed.
 
     Nothing happens if the stream was rewound or claimed again meanwhile.
@@ -125,9 +118,9 @@ def store(one: Claim, result: Mapping[str, Any] | Refused | Unavailable) -> None
         if stream is None or progress is None:
             return
         values: dict[str, Any]
-        if isinstance(result, Refused | Unavailable):
+        if isinstance(result, Failed):
             failures, error = min(progress.failures + 1, 1_000), str(result)
-            due = utcnow() + timedelta(seconds=_wait(failures, result))
+            due = utcnow() + timedelta(seconds=_wait(failures, result.retry_after))
             values = {"failures": failures, "last_error": error, "next_attempt_at": due}
             state = LogStreamState(stream.state) if failures < FAILURES else LogStreamState.ERROR
             if isinstance(result, Refused):
@@ -156,7 +149,7 @@ def test(stream_id: str) -> None:
     error = None
     try:
         KINDS[stream.kind].deliver(batch, _settings(stream, progress))
-    except (Refused, Unavailable) as fault:
+    except Failed as fault:
         error = str(fault)
     with tenancy.platform_transaction():
         set_progress(stream, {"tested_at": now, "test_error": error})
@@ -169,55 +162,44 @@ def _read(
 
     Of a batch whose writing has begun, those up to its end.
     """
-    owner, to_format = (
-        owner_of(stream.tenant_id),
-        to_ocsf if stream.format == LogFormat.OCSF else dict,
-    )
-    records, size, end, row = list[Record](), 0, progress.position, None
-    for row in _rows_after(end, stream):
-        if row.id is None or row.position > (progress.batch_end or row.position):
+    types, owner = None, owner_of(stream.tenant_id)
+    if "*" not in stream.types:
+        types = sorted({known for pattern in stream.types for known in types_of(pattern)})
+    position, last = progress.position, progress.batch_end
+    rows = read_rows(position, types=types, tenant_id=owner, limit=limits.records)
+    if rows and position < rows[0].removed_position:
+        raise Refused(GONE)
+    to_format = to_ocsf if stream.format == LogFormat.OCSF else dict
+    records, size = list[Record](), 0
+    for row in rows:
+        if row.id is None or row.position > (last or row.position):
             break
         seen = as_seen_by(owner, row)
         line = json_text.dumps(to_format(EVENT.dump(seen)))
         size += len(line) + 1
-        is_full = records and (size > limits.size or len(records) == limits.records)
-        if is_full and progress.batch_end is None:
-            return records, end, True
+        if records and size > limits.size and last is None:
+            return records, position, True
         records.append(Record(line, row.type, row.created_at, seen.position))
-        end = row.position
-    if progress.batch_end is not None:
-        return records, progress.batch_end, True
-    return records, row.last_position if row else end, False
+        position = row.position
+    if len(records) == limits.records:
+        return records, position, True
+    if last is not None:
+        return records, last, True
+    return records, rows[0].last_position if rows else position, False
 
 
-def _rows_after(position: int, stream: LogStream) -> Iterator[Any]:
-    """The rows of :func:`read_rows`, page after page; raises Refused if some were removed."""
-    types = None
-    if "*" not in stream.types:
-        types = sorted({known for pattern in stream.types for known in types_of(pattern)})
-    while True:
-        rows = read_rows(position, types=types, tenant_id=owner_of(stream.tenant_id), limit=PAGE)
-        if rows and position < rows[0].removed_position:
-            raise Refused(GONE)
-        yield from rows
-        if len(rows) < PAGE:
-            return
-        position = rows[-1].position
-
-
-def _wait(failures: int, fault: Exception) -> float:
+def _wait(failures: int, asked: float) -> float:
     """Seconds until the next attempt; an answer can ask for more, up to an hour."""
     step: float = min(SHORTEST_WAIT * 2 ** min(failures - 1, 20), LONGEST_WAIT)
-    asked = min(getattr(fault, "retry_after", 0.0), LONGEST_WAIT)
-    return max(step * uniform(0.8, 1.0), asked)  # noqa: S311
+    return max(step * uniform(0.8, 1.0), min(asked, LONGEST_WAIT))  # noqa: S311
 
 
 def _settings(stream: LogStream, progress: LogStreamProgress) -> dict[str, Json]:
-    """All settings, with the secrets and the stream's ``owner``. Raises Unavailable."""
+    """All settings, with the secrets and the stream's ``owner``. Raises Failed."""
     try:
         secrets = json.loads(encryption.decrypt(progress.secrets))
     except (encryption.Undecryptable, encryption.SecretsKeyMissing):
-        raise Unavailable("No key of SECRETS_KEY decrypts the stream's secrets.") from None
+        raise Failed("No key of SECRETS_KEY decrypts the stream's secrets.") from None
     return {**stream.config, **secrets, "owner": str(owner_of(stream.tenant_id) or "platform")}
 
 

@@ -8,7 +8,6 @@ import multiprocessing
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 from typing import Any
@@ -107,7 +106,7 @@ def _send(environment: Mapping[str, str], lease: int) -> None:
 def _write_log_streams(environment: Mapping[str, str], lease: int) -> None:
     log_streams.LEASE, log_streams.SHORTEST_WAIT, log_streams.LONGEST_WAIT = lease, 0.2, 2.0
     for name, kind in KINDS.items():
-        KINDS[name] = replace(kind, limits=Limits(size=256 * 1024, seconds=0.5))
+        KINDS[name] = kind._replace(limits=Limits(size=256 * 1024, seconds=0.5))
     run_log_streams(create_app(environment), stop=lambda: False)
 
 

@@ -1,7 +1,6 @@
 """Batches, retries and the states of log streams."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -62,7 +61,7 @@ class TestBatches:
 
     def test_are_cut_at_the_limits_and_follow_at_once(self, app, target, monkeypatch):
         small = Limits(records=2)
-        monkeypatch.setitem(KINDS, "https", replace(KINDS["https"], limits=small))
+        monkeypatch.setitem(KINDS, "https", KINDS["https"]._replace(limits=small))
         user = create_user(create_tenant())
         create(target)
         change(app, user, "A", "B", "C", "D", "E")
@@ -129,7 +128,7 @@ class TestFaults:
         def deliver(*_):
             raise ZeroDivisionError
 
-        monkeypatch.setitem(KINDS, "https", replace(KINDS["https"], deliver=deliver))
+        monkeypatch.setitem(KINDS, "https", KINDS["https"]._replace(deliver=deliver))
         stream = create(target)
         change(app, create_user(create_tenant()), "Ada")
 

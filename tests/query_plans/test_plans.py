@@ -19,7 +19,7 @@ MAY_SCAN = {
     "events.sequence": "All rows of the outbox wait.",
     "flags.list_overrides_in_force": "It reads those of all tenants, at most 20,000.",
     "log_streams.count_states": "It counts those of all tenants, which have few.",
-    "log_streams.list_behind": "It looks at those of all tenants, every hour.",
+    "log_streams.mark_behind": "It looks at those of all tenants, every hour.",
     "log_streams.list_troubled": "It looks at those of all tenants, for a finding.",
     "past_bases.find_tenants": "A slice is as large as the tables here.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",

@@ -54,7 +54,7 @@ def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
 
 @lru_cache(maxsize=256)
 def _access_token(login: str, directory: str, client_id: str, secret: str, _: float) -> Json:
-    """An access token of the application; raises Refused and Unavailable."""
+    """An access token of the application; raises Failed."""
     form = {
         "grant_type": "client_credentials",
         "client_id": client_id,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -28,16 +27,16 @@ class Secret(Str):
     allowed = "^[!-~]+$"
 
 
-class Refused(Exception):
-    """The target refuses credentials or settings: a sentence. The stream becomes ``invalid``."""
-
-
-class Unavailable(Exception):
+class Failed(Exception):
     """The batch was not written: a sentence. There is another attempt, in ``retry_after`` or later."""
 
     def __init__(self, sentence: str, retry_after: float = 0.0) -> None:
         super().__init__(sentence)
         self.retry_after = retry_after
+
+
+class Refused(Failed):
+    """The target refuses credentials or settings: a sentence. The stream becomes ``invalid``."""
 
 
 class Record(NamedTuple):
@@ -63,31 +62,27 @@ class Limits(NamedTuple):
     """The largest batch; ``seconds`` between batches that are not full; ``pause`` after a full one."""
 
     size: int = 5 * MEBIBYTE
-    records: int = 10_000
+    records: int = 2_000
     seconds: float = 60
     pause: float = 0
 
 
-USUAL = Limits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of target.
 
     ``schema`` is that of the stream's ``config``; its fields in ``secrets`` are stored encrypted and
     never shown. ``deliver`` gets a batch and the settings, with the ``owner``: the tenant's id, or
-    ``platform``. It writes the batch, or raises Refused or Unavailable. It must not take longer than a few requests, each of :data:`TIMEOUT`.
+    ``platform``. It writes the batch or raises Failed, within a few requests of :data:`TIMEOUT`.
     """
 
     schema: type[Schema]
     secrets: Collection[str]
     deliver: Callable[[Batch, Mapping[str, Json]], None]
-    limits: Limits = USUAL
+    limits: Limits = Limits()
 
 
 def send(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-    """One request to the target's address; raises Refused and Unavailable if there is no answer."""
+    """One request to the target's address; raises Failed if there is no answer."""
     try:
         return guarded().send(
             method, url, body=body, headers=headers, timeout=TIMEOUT, max_bytes=MAX_ANSWER
@@ -96,8 +91,8 @@ def send(method: str, url: str, body: bytes, headers: Mapping[str, str]) -> Answ
         raise Refused(f"The address cannot be used: {fault}.") from None
     except FetchFailed as fault:
         if "SSL" in str(fault) or "Certificate" in str(fault):
-            raise Unavailable("The target's TLS certificate is not valid.") from None
-        raise Unavailable(f"The target gives no usable answer: {fault}.") from None
+            raise Failed("The target's TLS certificate is not valid.") from None
+        raise Failed(f"The target gives no usable answer: {fault}.") from None
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[Answer, dict[str, Json]]:
@@ -111,7 +106,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[Answer, dic
 def check(answer: Answer, credentials: str, refusals: Mapping[int, str] | None = None) -> None:
     """Raise Refused for 401 and 403, naming the ``credentials``, and for a status of ``refusals``.
 
-    Raises Unavailable for any other error.
+    Raises Failed for any other error.
     """
     if reason := (refusals or {}).get(answer.status):
         raise Refused(" ".join(reason.replace("\0", " ").split())[:MAX_REASON])
@@ -119,4 +114,4 @@ def check(answer: Answer, credentials: str, refusals: Mapping[int, str] | None =
         raise Refused(f"The target refuses the {credentials} (status {answer.status}).")
     if not 200 <= answer.status < 300:
         wait = retry_after(answer.headers.get("Retry-After", ""))
-        raise Unavailable(f"The target answers with status {answer.status}.", wait)
+        raise Failed(f"The target answers with status {answer.status}.", wait)

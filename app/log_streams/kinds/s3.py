@@ -19,7 +19,7 @@ from app.core.outgoing import Answer
 from app.core.validation.fields import Str
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
-from app.log_streams.kinds.kind import Batch, Kind, Refused, Unavailable, check, send
+from app.log_streams.kinds.kind import Batch, Failed, Kind, Refused, check, send
 from app.webhooks.endpoints.schemas import ADDRESS, MAX_URL, Url
 
 CODE = re.compile(rb"<Code>(\w+)</Code>")
@@ -77,10 +77,10 @@ def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
     if code in REFUSALS:
         raise Refused(REFUSALS[code])
     if code == "RequestTimeTooSkewed":
-        raise Unavailable(SKEWED)
+        raise Failed(SKEWED)
     check(answer, "key")
     if code:  # some services begin an answer with 200 before they have written
-        raise Unavailable(f"The target answers with the error {code}.")
+        raise Failed(f"The target answers with the error {code}.")
 
 
 def _keys(config: Mapping[str, Json]) -> tuple[str, str, str]:
@@ -99,7 +99,7 @@ def _keys(config: Mapping[str, Json]) -> tuple[str, str, str]:
 def _assume_role(
     url: str, role: str, external_id: str, key: tuple[str, str, str], _: float
 ) -> tuple[str, str, str]:
-    """As :func:`_keys`, of a role that demands the external id; raises Refused and Unavailable.
+    """As :func:`_keys`, of a role that demands the external id; raises Failed.
 
     So nobody uses a role of another customer, or one of the operator's own account.
     """
@@ -116,7 +116,7 @@ def _assume_role(
         raise Refused(f"The role does not trust this service with the external id {external_id}.")
     found = dict(KEYS.findall(answer.body.decode(errors="replace")))
     if answer.status != 200 or len(found) < 3:
-        raise Unavailable(f"AWS gives no keys of the role (status {answer.status} {code}).")
+        raise Failed(f"AWS gives no keys of the role (status {answer.status} {code}).")
     return found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"]
 
 
