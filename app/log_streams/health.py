@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from app.core.db.statements import Statement
 from app.core.health import LONGEST_LAG, SHOWN, Finding, gauge, shortened
-from app.log_streams.models import LogStreamState
+from app.log_streams.models import RUNNING, LogStreamState
 
 JOINED = (
     " FROM log_streams s JOIN log_stream_progress p ON p.tenant_id = s.tenant_id"
@@ -50,13 +50,10 @@ def check_log_streams() -> Finding:
 
 
 def metrics() -> Iterator[Metric]:
-    found = {one.state: one for one in STATES.all()}
-    counts = {
-        state.value: found[state].streams if state in found else 0 for state in LogStreamState
-    }
+    found = STATES.all()
+    counts = dict.fromkeys(LogStreamState, 0) | {one.state: one.streams for one in found}
     yield gauge("log_stream_states", "Log streams.", "state", counts)
-    running = (LogStreamState.ACTIVE, LogStreamState.ERROR)
-    lag = max((found[state].lag for state in running if state in found), default=0.0)
+    lag = max((one.lag for one in found if one.state in RUNNING), default=0.0)
     text = "Seconds since the slowest running log stream has written all events."
     yield GaugeMetricFamily("log_stream_lag_seconds", text, max(lag, 0.0))
 

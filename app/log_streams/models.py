@@ -36,9 +36,10 @@ class LogStreamState(StrEnum):
     ACTIVE = "active"
     PAUSED = "paused"  # somebody has paused it
     ERROR = "error"  # the last attempts failed; there are further ones
-    INVALID = (
-        "invalid"  # the target refused, or events are gone; nothing happens until somebody acts
-    )
+    INVALID = "invalid"  # the target refused, or events are gone: somebody must act
+
+
+RUNNING = (LogStreamState.ACTIVE, LogStreamState.ERROR)
 
 
 class LogStream(Attributed, Row):

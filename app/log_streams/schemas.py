@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from typing import Any
 
 from app.audit.schemas import OwnerId
 from app.core.errors import Invalid
@@ -39,25 +39,22 @@ SETTINGS = {
 }
 
 
-START = {
-    "description": "Where in the feed to begin: `now`, `beginning` (the oldest event that is left),"
-    " the `position` of an event, after which the stream goes on, or a time (RFC 3339), with some"
-    " events before it.",
-    "anyOf": [{"type": "string"}, {"type": "integer"}],
-    "examples": ["beginning"],
-}
-
-
 class Start(AnyJson):
     """A place in the feed: a text, or a datetime."""
 
-    def from_json(self, value: object) -> str | datetime:
+    keywords = {
+        "description": "Where in the feed to begin: `now`, `beginning` (the oldest event that is"
+        " left), the `position` of an event, after which the stream goes on, or a time (RFC 3339),"
+        " with some events before it.",
+        "anyOf": [{"type": "string"}, {"type": "integer"}],
+        "examples": ["beginning"],
+    }
+
+    def from_json(self, value: object) -> Any:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise Invalid(refused("string_type", (), value))
-        if ":" in str(value):  # no position contains it
-            moment: datetime = AwareDateTime().from_json(value)
-            return moment
-        return str(value)
+        is_time = ":" in str(value)  # no position contains it
+        return AwareDateTime().from_json(value) if is_time else str(value)
 
 
 class Documented(Schema):
@@ -73,7 +70,6 @@ class Documented(Schema):
         "test_error": None,
         "last_object": "2026/01/31/120000.000000-1234",
         "last_position": "1234",
-        "start": "beginning",
         "state": "active",
     }
     descriptions = {
@@ -127,7 +123,7 @@ class LogStreamUpdateSchema(Documented):
 class LogStreamRewindSchema(Documented):
     """Where to go on."""
 
-    start = Start(data_key="from", required=True, metadata=START)
+    start = Start(data_key="from", required=True)
 
 
 class LogStreamCreateSchema(LogStreamUpdateSchema):
@@ -137,7 +133,7 @@ class LogStreamCreateSchema(LogStreamUpdateSchema):
     config = JsonObject(required=True, metadata=SETTINGS)
     format = Choice(LogFormat, load_default=LogFormat.NATIVE)
     types = ListOf(TypePattern(), load_default=lambda: ["*"], metadata=TYPES)
-    start = Start(data_key="from", load_default="now", metadata=START)
+    start = Start(data_key="from", load_default="now")
     state = Literal(
         "active", "paused", load_default="active", description="`paused`, to test it first."
     )

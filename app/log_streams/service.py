@@ -24,7 +24,7 @@ from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
 from app.events.service import find_start
 from app.log_streams.kinds import load_config
-from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
+from app.log_streams.models import RUNNING, LogFormat, LogStream, LogStreamProgress, LogStreamState
 from app.webhooks.endpoints import encryption
 from app.webhooks.endpoints.service import check_types, lock_owner
 
@@ -36,7 +36,6 @@ MARK_BEHIND = Statement(
     "UPDATE log_stream_progress SET warned_at = now()"
     " WHERE warned_at IS NULL AND written_until < :before RETURNING tenant_id, stream_id AS id",
 )
-RUNNING = (LogStreamState.ACTIVE, LogStreamState.ERROR)
 
 
 class TooManyLogStreams(Conflict):

@@ -29,8 +29,8 @@ from app.events.schemas import EventSchema
 from app.events.service import as_seen_by, read_rows
 from app.log_streams.kinds import KINDS
 from app.log_streams.kinds.kind import Batch, Failed, Limits, Record, Refused
-from app.log_streams.models import LogFormat, LogStream, LogStreamProgress, LogStreamState
-from app.log_streams.service import RUNNING, set_progress, set_state
+from app.log_streams.models import RUNNING, LogFormat, LogStream, LogStreamProgress, LogStreamState
+from app.log_streams.service import set_progress, set_state
 from app.webhooks.endpoints import encryption
 
 TEST = "log_stream.tested"  # the type of a test's record

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 from uuid import UUID
 
@@ -35,13 +34,10 @@ LIST = ("/log-streams", "log_streams", "Log streams", PATH, COLUMNS)
 list_page(*LIST, also_of_tenant=True, include="tenant,progress")
 
 
-def kinds() -> Mapping[str, Sequence[Json]]:
+def kinds() -> Json:
     """The settings of each kind, as the API's document describes them."""
     schemas = api.get_once("/openapi.json").body["components"]["schemas"]
-    found: Mapping[str, Sequence[Json]] = schemas["LogStreamCreate"]["properties"]["config"][
-        "x-kinds"
-    ]
-    return found
+    return schemas["LogStreamCreate"]["properties"]["config"]["x-kinds"]
 
 
 KIND = Field("kind", "Kind", "select", choices=lambda: choices(*kinds()), is_required=True)
@@ -51,19 +47,18 @@ def send_new(
     title: str, kind: str, to: str, *, submit: str, tenant_id: UUID | None = None
 ) -> Shown:
     """The form of a new stream, which is paused; its page is below ``to``."""
-    if kind not in kinds():
+    if kind not in (found := kinds()):
         raise NotFound
-    fields = [_field(setting) for setting in kinds()[kind]]
+    fields = [_field(setting) for setting in found[kind]]
 
     def body(values: Json) -> Json:
-        config = {one.name: values.pop(one.name) for one in fields if one.name in values}
-        given = {name: value for name, value in config.items() if value != ""}
-        return {**values, "kind": kind, "config": given, "state": "paused"}
+        given = {one.name: values.pop(one.name, "") for one in fields}
+        config = {name: value for name, value in given.items() if value != ""}
+        return {**values, "kind": kind, "config": config, "state": "paused"}
 
     values = {"types": ["*"], "format": "native"}
-    form = Form(title, (*fields, *CHANGEABLE[1:], FORMAT), values=values, submit=submit)
-    page_of = lambda answer: f"{to}/{answer.data['id']}"  # noqa: E731
-    return form.send("POST", PATH, query={"tenant_id": tenant_id}, body=body, to=page_of)
+    form = Form(title, (*fields, *CHANGEABLE[1:], FORMAT), values=values, submit=submit, back=to)
+    return form.send("POST", PATH, query={"tenant_id": tenant_id}, body=body, to=form.new_row)
 
 
 def _field(setting: Json) -> Field:
