@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.clock import utcnow
+from app.core.outgoing import Outgoing
 from app.log_streams import work
 from app.log_streams.kinds import s3
 from app.log_streams.kinds.s3 import REFUSALS, SKEWED
@@ -174,6 +175,24 @@ class TestRole:
             work.test(str(stream.id))
 
         assert progress(stream).test_error == s3.NO_KEYS
+
+    @pytest.mark.parametrize(
+        ("host", "status"),
+        [
+            ("s3.eu-west-1.amazonaws.com", 201),
+            ("s3.example.com", 422),
+            ("s3.a.amazonaws.com.b", 422),
+        ],
+    )
+    def test_is_used_at_aws_only(self, app, api, owner, bucket, monkeypatch, host, status):
+        monkeypatch.setitem(app.extensions, "guarded_outgoing", Outgoing(only_public=True))
+        config = {**bucket.config, **WITH_ROLE, "endpoint": f"https://{host}"}
+
+        answer = api.post("/v1/log-streams", token=owner, json={"kind": "s3", "config": config})
+
+        assert answer.status_code == status, answer.text
+        if status == 422:
+            assert answer.get_json()["detail"][0]["loc"] == ["body", "config", "endpoint"]
 
     def test_or_a_key_is_required(self, api, owner, bucket):
         config = {**bucket.config, "secret_access_key": ""}

@@ -13,15 +13,16 @@ import requests
 from requests_aws4auth import AWS4Auth
 
 from app.config import current_config
-from app.core.errors import Entry
+from app.core.errors import Entry, value_error
 from app.core.json_text import Json
-from app.core.outgoing import Answer
+from app.core.outgoing import Answer, guarded
 from app.core.validation.fields import Str
 from app.core.validation.messages import refused
 from app.core.validation.schemas import Schema
 from app.log_streams.kinds.kind import Batch, Failed, Kind, Refused, check, send
 from app.webhooks.endpoints.schemas import ADDRESS, MAX_URL, Url
 
+AWS = re.compile(r"https://s3\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/?")
 CODE = re.compile(rb"<Code>(\w+)</Code>")
 REFUSALS = {
     "AccessDenied": "The key may not write to the bucket (s3:PutObject).",
@@ -35,6 +36,7 @@ REFUSALS = {
 KEYS = re.compile("<(AccessKeyId|SecretAccessKey|SessionToken)>([^<]+)<")
 REUSED = 1_800  # seconds for which the keys of a role are reused; they are valid for an hour
 ROLE = "^(arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,500})?$"
+OF_ROLE = "for a role it must be https://s3.<region>.amazonaws.com"
 NO_KEYS = "This service has no AWS keys of its own, so it cannot use a role."
 SKEWED = "The clock of this service differs from the target's by more than 15 minutes."
 
@@ -60,7 +62,9 @@ class S3ConfigSchema(Schema):
     role_arn = Str(load_default="", pattern=ROLE, description="In place of a key.")
 
     def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
-        """Demand a key or a role."""
+        """Demand a key or a role, whose requests to STS only AWS may get."""
+        if values["role_arn"] and guarded().only_public and not AWS.fullmatch(values["endpoint"]):
+            yield value_error(("endpoint",), OF_ROLE, values["endpoint"])
         for name in ("access_key_id", "secret_access_key"):
             if not values["role_arn"] and not values[name]:
                 yield refused("missing", (name,), None)
