@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -232,7 +232,6 @@ def _kill_processes(
     PostgreSQL restarts half-way. New processes run until the end of ``hooks``.
     """
     alive = {start: [start(found.environment) for _ in range(PROCESSES)] for start in STARTS}
-    frozen: list[tuple[float, psutil.Process]] = []
     hooks.callback(lambda: [_worker.kill(one) for one in chain(*alive.values())])
     while report.kills + report.freezes < kills:
         share = 0.9 * (report.kills + report.freezes) / kills
@@ -241,7 +240,7 @@ def _kill_processes(
         start = STARTS[0] if dice.random() < 0.8 else STARTS[1]
         place = dice.randrange(PROCESSES)
         if start is STARTS[0] and dice.random() < FROZEN:
-            _freeze(alive[start][place], frozen)
+            _freeze(alive[start][place])
             report.freezes += 1
         else:
             _worker.kill(alive[start].pop(place))
@@ -250,23 +249,18 @@ def _kill_processes(
         if report.restarts == 0 and report.kills + report.freezes >= kills / 2:
             found.restart_postgres()
             report.restarts += 1
-        _thaw(frozen)
-    while frozen:
-        _thaw(frozen)
-        time.sleep(0.1)
 
 
-def _freeze(process: ForkServerProcess, frozen: list[tuple[float, psutil.Process]]) -> None:
+def _freeze(process: ForkServerProcess) -> None:
+    """Freeze a process for longer than its lease, whatever else happens."""
     one = psutil.Process(process.pid)
     one.suspend()
-    frozen.append((time.monotonic() + LEASE + 1, one))
+    threading.Timer(LEASE + 1, _thaw, [one]).start()
 
 
-def _thaw(frozen: list[tuple[float, psutil.Process]]) -> None:
-    for entry in [entry for entry in frozen if entry[0] < time.monotonic()]:
-        frozen.remove(entry)
-        if entry[1].is_running():
-            entry[1].resume()
+def _thaw(one: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):  # it was killed
+        one.resume()
 
 
 def _prove_rate(found: PrivateEngines, report: Report) -> None:
