@@ -88,6 +88,7 @@ def _evaluate(questions: list[Any], semantic: Semantic = Semantic.EXECUTE_ALL) -
 @blp.arguments(schemas.AccessSubjectSearchSchema)
 @blp.doc(responses=answered(schemas.RESULTS))
 @refuses_with_400
+@reads_primary
 def find_subjects(body: dict[str, Json]) -> Response:
     """Find the subjects of a type that may do something with a resource (AuthZEN).
 
@@ -102,6 +103,7 @@ def find_subjects(body: dict[str, Json]) -> Response:
 @blp.arguments(schemas.AccessResourceSearchSchema)
 @blp.doc(responses=answered(schemas.RESULTS))
 @refuses_with_400
+@reads_primary
 def find_resources(body: dict[str, Json]) -> Response:
     """Find the registered resources of a type with which a subject may do something (AuthZEN)."""
     return _search("resource", body)
@@ -112,6 +114,7 @@ def find_resources(body: dict[str, Json]) -> Response:
 @blp.arguments(schemas.AccessActionSearchSchema)
 @blp.doc(responses=answered(schemas.RESULTS))
 @refuses_with_400
+@reads_primary
 def find_actions(body: dict[str, Json]) -> Response:
     """Find the product's permissions that a subject has on a resource (AuthZEN)."""
     return _search("action", body)

@@ -29,6 +29,7 @@ blp = Blueprint(
 @blp.arguments(AccessQuerySchema, location="query")
 @blp.response(200, ExplanationSchema)
 @blp.raises(NotFound.of("user"), NotFound.of("tenant"), NotFound.of("api_key"))
+@reads_primary
 def explain(query: dict[str, Json]) -> Explanation:
     """Explain whether a person or an API key has a permission, step by step.
 
