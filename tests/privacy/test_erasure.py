@@ -10,6 +10,7 @@ from app.inbox.models import WebhookEvent
 from app.users.models import User
 from tests.database import platform_transaction
 from tests.factories import (
+    create_assignment,
     create_domain,
     create_member,
     create_tenant,
@@ -127,6 +128,21 @@ class TestErase:
         assert (users[0].email_key, users[0].meta_data) == ("", {})
         assert (again.exit_code, again.stdout) == (1, "")
         assert "nobody" in again.stderr
+
+    def test_the_end_of_assigned_roles_is_audited_and_an_event(self, app, api):
+        tenant = create_tenant()
+        user, membership, *_ = create_member(tenant, role="member")
+        made = create_assignment(tenant, "viewer", membership_id=membership.id)
+
+        erased = erase(app, str(user.id))
+        api.sequence()
+
+        (audited,) = all_rows(AuditEvent, action="role_assignment.deleted")
+        assert (audited.target_id, audited.before["role"]) == (str(made.id), "viewer")
+        path = "/v1/events?types=role_assignment.deleted"
+        (event,) = api.get(path, token=platform_token()).get_json()["data"]
+        assert event["data"]["membership_id"] == str(membership.id)
+        assert erased["role_assignments"] == 1
 
     def test_an_address_that_is_known_only_from_an_invitation(self, app, api, dump):
         address = f"{CANARY}@example.com"

@@ -73,6 +73,7 @@ from app.privacy.people.person_rows import (
 from app.privacy.people.redaction import Erasure, redact_feed, redact_mails, redact_trail
 from app.privacy.people.search_terms import rewrite_terms
 from app.roles.models import RoleAssignment
+from app.roles.role_assignments import ROLE_KEY, shown
 from app.scim.models import ENTERPRISE, ScimUser
 from app.search.models import EntityType
 
@@ -122,6 +123,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
     redact_feed(work, after=position)
     _clear_imports(work)
     _clear_contacts(work)
+    _end_roles(work, actor)
     _clear_rows(work)
     if person.only_in is None:
         _clear_platform(work)
@@ -226,7 +228,6 @@ def _clear_rows(work: Erasure) -> None:
         (INVITATIONS, is_invited(person)),
         (OBJECTS, is_object_of(person)),
         (REQUESTS, is_request_of(subjects, person.only_in)),
-        (ROLES, ROLES.c.membership_id.in_([row_id for _, row_id in person.memberships])),
     ):
         work.run(table.name, delete(table).where(condition))
     tenants, names = {one for one, _ in person.users}, {*map(str, users), *person.identifiers.ids}
@@ -277,23 +278,50 @@ def _change(table: Table, values: Mapping[str, object]) -> Update:
     return update(table).values(version=table.c.version + 1, updated_at=utcnow(), **values)
 
 
+def _end_roles(work: Erasure, actor: Actor) -> None:
+    """Delete the roles assigned to the person, each with an audit row and an event."""
+    of_person = ROLES.c.membership_id.in_([row_id for _, row_id in work.person.memberships])
+    ended = delete(ROLES).where(of_person).returning(*ROLES.c, ROLE_KEY)
+    for row in work.connection.execute(ended).all():
+        work.done["role_assignments"] += 1
+        data = work.person.identifiers.redact(vars(shown(row, row.role)))
+        place = (row.tenant_id, "role_assignment", str(row.id))
+        _add_event(work, actor, "role_assignment.deleted", place, data=data, before=data)
+
+
 def _record(work: Erasure, actor: Actor) -> None:
     """Add an audit row and an event about the erasure in each tenant of the person."""
-    connection, person = work.connection, work.person
-    common: dict[str, object] = {
-        "actor": actor.id,
-        "before": {},
-        "after": {"rows": dict(work.done)},
-        "request_id": "",
-    }
-    found = connection.execute(select(USERS).where(USERS.c.id.in_(person.user_ids)))
+    found = work.connection.execute(select(USERS).where(USERS.c.id.in_(work.person.user_ids)))
     rows: dict[tuple[object, str], dict[str, object] | None] = {
         (row.tenant_id, str(row.id)): dict(row._mapping) for row in found
     }
-    event = {"type": "user.erased", "is_platform_actor": actor.is_operator}
-    for (tenant_id, target_id), data in (rows or NOBODY).items():
-        common |= {"tenant_id": tenant_id, "id": uuid7()}
-        row = {"target_id": target_id, "target_type": "user", "action": "user.erased"}
-        connection.execute(insert(AuditEvent).values(**common, **row))
-        if data is not None:
-            connection.execute(insert(OutboxEvent).values(**common, **event, data=data))
+    for (tenant_id, user_id), data in (rows or NOBODY).items():
+        place = (tenant_id, "user", user_id)
+        _add_event(work, actor, "user.erased", place, data=data, after={"rows": dict(work.done)})
+
+
+def _add_event(
+    work: Erasure,
+    actor: Actor,
+    action: str,
+    place: tuple[object, str, str],
+    *,
+    data: dict[str, object] | None,
+    before: dict[str, object] | None = None,
+    after: dict[str, object] | None = None,
+) -> None:
+    """Add an audit row, and an event with ``data``. ``place``: the tenant, and the target's kind and id."""
+    tenant_id, kind, target_id = place
+    common = {
+        "tenant_id": tenant_id,
+        "id": uuid7(),
+        "actor": actor.id,
+        "before": before or {},
+        "after": after or {},
+        "request_id": "",
+    }
+    row = {"target_id": target_id, "target_type": kind, "action": action}
+    work.connection.execute(insert(AuditEvent).values(**common, **row))
+    if data is not None:
+        event = {"type": action, "is_platform_actor": actor.is_operator, "data": data}
+        work.connection.execute(insert(OutboxEvent).values(**common, **event))
