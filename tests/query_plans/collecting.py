@@ -263,9 +263,9 @@ def collect(tenants: int) -> list[Statement]:
     Statements that differ only in their values are listed once for each plan they had.
     """
     with private_application() as (app, instance), closing(connect(instance)) as session:
+        fill(session, tenants=tenants, users_per_tenant=USERS_PER_TENANT)  # it resets settings
         # Plans follow these statistics, and not those of a later moment, when tables may be empty.
         _run(session, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
-        fill(session, tenants=tenants, users_per_tenant=USERS_PER_TENANT)
         _run(session, FURTHER, "ANALYZE")
         world = create_world(app, Document.of(app))
         _run(
