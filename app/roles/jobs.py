@@ -1,4 +1,4 @@
-"""Removes assignments of roles whose time is over. Decisions compare the time itself."""
+"""Removes assignments of roles that have no effect any more: decisions look at what ends them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ BATCH = 500
 
 
 @job(queue=Queue.MAINTENANCE, every=60)
-def remove_expired() -> None:
-    """Delete expired assignments in batches, each in its own transaction."""
+def remove_ended() -> None:
+    """Delete assignments that have expired, or whose group or API key has ended, in batches.
+
+    Each batch has a transaction of its own.
+    """
     has_more = True
     while has_more:
         with tenancy.platform_transaction():
-            has_more = role_assignments.remove_expired(limit=BATCH, actor=SYSTEM_JOB)
+            has_more = role_assignments.remove_ended(limit=BATCH, actor=SYSTEM_JOB)

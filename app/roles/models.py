@@ -113,7 +113,7 @@ class RoleAssignment(Attributed, TenantRow):
     __tablename__ = "role_assignments"
 
     membership_id: Mapped[UUID | None] = mapped_column()
-    group_id: Mapped[UUID | None] = mapped_column()
+    group_id: Mapped[UUID | None] = mapped_column()  # of one that ends, for a minute longer
     api_key_id: Mapped[UUID | None] = mapped_column(ForeignKey("api_keys.id", ondelete="CASCADE"))
     role_id: Mapped[UUID] = mapped_column(ForeignKey("roles.id"))
     resource_type: Mapped[str | None] = mapped_column(Text)
@@ -127,11 +127,6 @@ class RoleAssignment(Attributed, TenantRow):
         ForeignKeyConstraint(
             ["tenant_id", "membership_id"],
             ["memberships.tenant_id", "memberships.id"],
-            ondelete="CASCADE",
-        ),
-        ForeignKeyConstraint(
-            ["tenant_id", "group_id"],
-            ["scim_groups.tenant_id", "scim_groups.id"],
             ondelete="CASCADE",
         ),
         ForeignKeyConstraint(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -68,16 +68,12 @@ REPLACE = Statement(
     WHERE role_id = :old_id RETURNING *
     """,
 )
-TAKE_EXPIRED = Statement(
-    "role_assignments.take_expired",
+TAKE_ENDED = Statement(
+    "role_assignments.take_ended",
     """
-    WITH expired AS MATERIALIZED (
-        SELECT tenant_id, id FROM role_assignments WHERE expires_at <= now()
-        ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED
-    )
-    DELETE FROM role_assignments a USING expired e
+    DELETE FROM role_assignments a USING ended_role_assignments(:limit) e
     WHERE a.tenant_id = e.tenant_id AND a.id = e.id
-    RETURNING a.*, (SELECT key FROM roles r WHERE r.id = a.role_id) AS role
+    RETURNING a.*, e.action, (SELECT key FROM roles r WHERE r.id = a.role_id) AS role
     """,
 )
 _groups = select(ScimGroup.id).where(
@@ -87,18 +83,27 @@ TAKE = {
     name: Statement(
         f"role_assignments.take_by_{name}",
         delete(RoleAssignment)
-        .where(RoleAssignment.tenant_id == bindparam("tenant_id"), condition)
+        .where(
+            RoleAssignment.tenant_id == bindparam("tenant_id"),
+            RoleAssignment.id.in_(
+                select(RoleAssignment.id)
+                .where(RoleAssignment.tenant_id == bindparam("tenant_id"), condition)
+                .limit(bindparam("limit"))
+            ),
+        )
         .returning(*RoleAssignment.__table__.c, ROLE_KEY),
     )
     for name, condition in {
-        **{name: getattr(RoleAssignment, name) == bindparam("id") for name in TARGETS},
+        "group_id": RoleAssignment.group_id == bindparam("id"),
+        "api_key_id": RoleAssignment.api_key_id == bindparam("id"),
         "connection_id": RoleAssignment.group_id.in_(_groups),
     }.items()
 }
-"""Delete the assignments of a target, or of the groups of a SCIM connection."""
+"""Delete assignments of a target, or of the groups of a SCIM connection."""
 
 
 AGAIN = ("id", "created_at", "version")  # of an assignment that comes back
+MAX_ENDED = 500  # assignments that a request deletes with their target
 NO_END = "an owner of the whole tenant has no end, as owners can make owners"
 
 
@@ -218,23 +223,24 @@ def replace_role(old: AccessRole, new: AccessRole, *, actor: Actor) -> None:
             record("role_assignment.updated", row, new.key, change, actor=actor, into=w)
 
 
-def remove_expired(*, limit: int, actor: Actor) -> bool:
+def remove_ended(*, limit: int, actor: Actor) -> bool:
     """Delete assignments that have no effect any more; returns whether there may be others."""
-    rows = TAKE_EXPIRED.all(limit=limit)
-    _record_all("role_assignment.expired", rows, actor)
-    return len(rows) == limit
+    rows = TAKE_ENDED.all(limit=limit)
+    with writes() as w:
+        for row in rows:
+            record(row.action, row, row.role, actor=actor, into=w)
+    return len(rows) >= limit
 
 
 def end(target: str, target_id: UUID, *, tenant_id: UUID, actor: Actor) -> None:
-    """Delete all assignments of what is about to end: one of :data:`TAKE`, such as ``group_id``."""
-    rows = TAKE[target].all(tenant_id=tenant_id, id=target_id)
-    _record_all("role_assignment.deleted", rows, actor)
+    """Delete assignments of what ends in this transaction: one of :data:`TAKE`, such as ``group_id``.
 
-
-def _record_all(action: str, rows: Iterable[Any], actor: Actor) -> None:
+    They have no effect any more. What is beyond :data:`MAX_ENDED` is left to :func:`remove_ended`.
+    """
+    rows = TAKE[target].all(tenant_id=tenant_id, id=target_id, limit=MAX_ENDED)
     with writes() as w:
         for row in rows:
-            record(action, row, row.role, actor=actor, into=w)
+            record("role_assignment.deleted", row, row.role, actor=actor, into=w)
 
 
 def record(

@@ -128,12 +128,6 @@ def upgrade():
             ondelete="CASCADE",
         ),
         sa.ForeignKeyConstraint(
-            ["tenant_id", "group_id"],
-            ["scim_groups.tenant_id", "scim_groups.id"],
-            name=op.f("fk_role_assignments_tenant_id_group_id"),
-            ondelete="CASCADE",
-        ),
-        sa.ForeignKeyConstraint(
             ["api_key_id"],
             ["api_keys.id"],
             name=op.f("fk_role_assignments_api_key_id"),

@@ -7,7 +7,8 @@ import pytest
 
 from app.auth.models import ApiKey
 from app.core.clock import rfc3339, utcnow
-from app.roles.jobs import remove_expired
+from app.roles import role_assignments
+from app.roles.jobs import remove_ended
 from app.roles.models import AccessRole, RoleAssignment
 from tests import database
 from tests.factories import (
@@ -318,7 +319,7 @@ class TestEnd:
         ]
 
         with app.app_context():
-            remove_expired()
+            remove_ended()
 
         assert database.rows(RoleAssignment) == sorted(kept, key=lambda row: row.id)
         api.sequence()
@@ -353,6 +354,35 @@ class TestEnd:
 
         assert database.rows(RoleAssignment) == []
         assert deleted(api, owner) == ["viewer"]
+
+    @pytest.mark.parametrize("target", ["api_key_id", "group_id"])
+    def test_of_many_the_rest_follows(self, app, api, tenant, admin, target, monkeypatch):
+        monkeypatch.setattr(role_assignments, "MAX_ENDED", 1)
+        directory = Directory(app, create_connection(tenant)[1])
+        group_id = directory.post("/Groups", {"displayName": "Crew"}).get_json()["id"]
+        create_api_key(tenant)
+        ids = {"api_key_id": database.row(ApiKey).id, "group_id": group_id}
+        for role in ("billing", "member", "viewer"):
+            create_assignment(tenant, role, **{target: ids[target]})
+            create_assignment(tenant, role, membership_id=create_member(tenant)[1].id)
+
+        api.delete(f"/v1/api-keys/{ids['api_key_id']}", token=admin)
+        directory.delete(f"/Groups/{group_id}")
+        at_once = deleted(api, admin)
+        with app.app_context():
+            remove_ended()
+
+        assert len(at_once) == 1
+        assert sorted(deleted(api, admin)) == ["billing", "member", "viewer"]
+        assert all(row.membership_id for row in database.rows(RoleAssignment))
+
+    def test_of_a_group_that_is_deleted_meanwhile(self, app, api, tenant, admin):
+        create_assignment(tenant, "viewer", group_id=uuid4())
+
+        with app.app_context():
+            remove_ended()
+
+        assert deleted(api, admin) == ["viewer"]
 
 
 def deleted(api, token):

@@ -76,7 +76,7 @@ WITHOUT_ITEMS = {
     "app.operations.jobs.remove_old_email_events": STATEMENTS,
     "app.privacy.jobs.delete_due_tenants": PUSHES,
     "app.privacy.jobs.delete_tenant": ONE_ITEM,
-    "app.roles.jobs.remove_expired": STATEMENTS,
+    "app.roles.jobs.remove_ended": STATEMENTS,
     "app.search.jobs.build_search_terms": ONE_ITEM,
     "app.search.jobs.resume_search_builds": PUSHES,
     "app.sso_connections.jobs.announce_certificates": STATEMENTS,
