@@ -42,34 +42,18 @@ READ = Statement(
         or_(AccessRole.tenant_id == bindparam("tenant_id"), AccessRole.tenant_id.is_(None))
     ),
 )
-# Waiting for the lock may have taken a while, so the time is that of the clock.
-_ASSIGNED = """
-    SELECT r.key FROM role_assignments a JOIN roles r ON r.id = a.role_id
-    WHERE (a.resource_type IS NULL OR (a.resource_type, a.resource_id) IN (
-            SELECT * FROM unnest(CAST(:types AS text[]), CAST(:ids AS text[]))
-        )) AND (
-            a.expires_at IS NULL OR (a.expires_at > clock_timestamp() AND a.expires_at >= :until)
-        )
-"""
+_HELD = (
+    "held_role_keys({}, CAST(:until AS timestamptz), CAST(:types AS text[]), CAST(:ids AS text[]))"
+)
 FIND_MEMBER = Statement(
     "roles.find_member",
-    f"""
-    SELECT m.role, ARRAY({_ASSIGNED} AND a.tenant_id = m.tenant_id AND (
-        a.membership_id = m.id OR a.group_id = ANY (ARRAY(
-            SELECT s.group_id FROM scim_members s
-            WHERE s.tenant_id = m.tenant_id AND s.user_id = m.user_id
-        ))
-    )) AS keys
-    FROM memberships m WHERE m.tenant_id = :tenant_id AND m.user_id = :user_id AND m.is_active
-    """,  # noqa: S608 - no input
+    f"SELECT m.role, {_HELD.format('m.tenant_id, m.id, m.user_id, NULL')} AS keys"  # noqa: S608 - no input
+    " FROM memberships m WHERE m.tenant_id = :tenant_id AND m.user_id = :user_id AND m.is_active",
 )
 FIND_KEY = Statement(
     "roles.find_key",
-    f"""
-    SELECT k.permissions,
-        ARRAY({_ASSIGNED} AND a.tenant_id = k.tenant_id AND a.api_key_id = k.id) AS keys
-    FROM api_keys k WHERE k.id = :key_id
-    """,  # noqa: S608 - no input
+    f"SELECT k.permissions, {_HELD.format('k.tenant_id, NULL, NULL, k.id')} AS keys"  # noqa: S608 - no input
+    " FROM api_keys k WHERE k.id = :key_id",
 )
 """The roles that assignments give for the tenant or for some places: ``until`` then, or always."""
 

@@ -94,13 +94,18 @@ def _unique_for(target: str) -> Index:
         f"uq_role_assignments_{target}",
         target,  # for the platform, which names no tenant
         "tenant_id",
-        "role_id",
         "resource_type",
         "resource_id",
+        "role_id",
         unique=True,
         postgresql_nulls_not_distinct=True,
         postgresql_where=text(f"{target} IS NOT NULL"),
     )
+
+
+def _list_of(target: str) -> Index:
+    where = text(f"{target} IS NOT NULL")
+    return Index(None, target, "created_at", "id", postgresql_where=where)
 
 
 class RoleAssignment(Attributed, TenantRow):
@@ -134,10 +139,12 @@ class RoleAssignment(Attributed, TenantRow):
             ["access_resources.tenant_id", "access_resources.type", "access_resources.id"],
         ),
         *map(_unique_for, ("membership_id", "group_id", "api_key_id")),
+        *map(_list_of, ("membership_id", "group_id", "api_key_id")),
         Index(None, "expires_at", postgresql_where=text("expires_at IS NOT NULL")),
         Index(None, "tenant_id", "role_id", "created_at", "id"),
         Index(None, "role_id", "created_at", "id"),
         Index(None, "tenant_id", "resource_type", "resource_id", "created_at", "id"),
+        Index(None, "tenant_id", "resource_type", "resource_id", "role_id", "membership_id"),
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "created_at", "id"),
         updated_index(),

@@ -9,7 +9,8 @@
 -- the scope's.
 --
 -- Its plans are made once in a session, because planning takes much longer than one question. So they
--- must be right for one question and for 100: LIMIT 1 below lets each row be found by its index.
+-- must be right for one question and for 100: LIMIT 1 below lets each row be found by its index, and
+-- `membership_id IS NULL` those of groups and keys, where a resource has many of memberships.
 -- Called by: app/access/facts.py
 CREATE OR REPLACE FUNCTION access_facts(asked json)
 RETURNS TABLE (tenant_id uuid, flag_keys text[], facts json) LANGUAGE plpgsql STABLE ROWS 1
@@ -138,15 +139,15 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT a.* FROM role_assignments a
             WHERE a.tenant_id = tenant.id AND a.membership_id = t.membership_id
-                AND a.role_id = ANY (granting.ids) AND a.resource_type IS NULL
+                AND a.resource_type IS NULL
             UNION ALL
             SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.group_id = t.group_id
-                AND a.role_id = ANY (granting.ids) AND a.resource_type IS NULL
+            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL AND a.group_id = t.group_id
+                AND a.resource_type IS NULL
             UNION ALL
             SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.api_key_id = t.api_key_id
-                AND a.role_id = ANY (granting.ids) AND a.resource_type IS NULL
+            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL
+                AND a.api_key_id = t.api_key_id AND a.resource_type IS NULL
             OFFSET 0
         ) a
         UNION ALL
@@ -161,15 +162,15 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT a.* FROM role_assignments a
             WHERE a.tenant_id = tenant.id AND a.membership_id = t.membership_id
-                AND a.role_id = ANY (granting.ids) AND a.resource_type = t.type AND a.resource_id = t.name
+                AND a.resource_type = t.type AND a.resource_id = t.name
             UNION ALL
             SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.group_id = t.group_id
-                AND a.role_id = ANY (granting.ids) AND a.resource_type = t.type AND a.resource_id = t.name
+            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL AND a.group_id = t.group_id
+                AND a.resource_type = t.type AND a.resource_id = t.name
             UNION ALL
             SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.api_key_id = t.api_key_id
-                AND a.role_id = ANY (granting.ids) AND a.resource_type = t.type AND a.resource_id = t.name
+            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL
+                AND a.api_key_id = t.api_key_id AND a.resource_type = t.type AND a.resource_id = t.name
             OFFSET 0
         ) a
     )
@@ -183,7 +184,7 @@ BEGIN
             JOIN unnest(granting.ids, granting.keys) r (id, key) ON r.key = p.role
             UNION ALL
             SELECT a.principal_id, a.role_id, a.resource_type, a.resource_id, a.id FROM assigned a
-            WHERE a.expires_at IS NULL OR a.expires_at > now()
+            WHERE a.role_id = ANY (granting.ids) AND (a.expires_at IS NULL OR a.expires_at > now())
         ) g;
 
     IF required.limits IS NOT NULL THEN

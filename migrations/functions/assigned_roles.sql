@@ -16,10 +16,12 @@ LANGUAGE sql STABLE ROWS 10 AS $$
             UNION ALL
             SELECT own.* FROM role_assignments own
             WHERE own.tenant_id = wanted_tenant_id AND own.api_key_id = wanted_key_id
+                AND own.membership_id IS NULL
             UNION ALL
             SELECT of_group.* FROM scim_members m
             JOIN role_assignments of_group
                 ON of_group.tenant_id = m.tenant_id AND of_group.group_id = m.group_id
+                    AND of_group.membership_id IS NULL
             WHERE m.tenant_id = wanted_tenant_id AND m.user_id = wanted_user_id
         ) AS a
         JOIN roles r ON r.id = a.role_id AND (r.tenant_id = a.tenant_id OR r.tenant_id IS NULL)

@@ -16,8 +16,12 @@ CREATE OR REPLACE FUNCTION find_held_permissions(
             AND g.resource_type IS NULL
         UNION
         SELECT g.role_id FROM resource_chain(wanted_tenant_id, wanted_type, wanted_id) c
-        JOIN access_grants g ON g.resource_type = c.type AND g.resource_id = c.id
-        WHERE g.tenant_id = wanted_tenant_id AND g.principal_id = wanted_principal_id
+        CROSS JOIN LATERAL (
+            SELECT g.role_id FROM access_grants g
+            WHERE g.tenant_id = wanted_tenant_id AND g.principal_id = wanted_principal_id
+                AND g.resource_type = c.type AND g.resource_id = c.id
+            OFFSET 0
+        ) g
     ), effective AS (
         SELECT k.key, k.inherits, k.permissions FROM known k JOIN held h ON h.role_id = k.id
         UNION

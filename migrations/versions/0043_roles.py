@@ -159,6 +159,7 @@ def upgrade():
             ["tenant_id", "role_id", "created_at", "id"],
             ["role_id", "created_at", "id"],
             ["tenant_id", "resource_type", "resource_id", "created_at", "id"],
+            ["tenant_id", "resource_type", "resource_id", "role_id", "membership_id"],
         ),
     ):
         for columns in indexes:
@@ -180,9 +181,15 @@ def upgrade():
         op.create_index(
             f"uq_role_assignments_{target}",
             "role_assignments",
-            [target, "tenant_id", "role_id", "resource_type", "resource_id"],
+            [target, "tenant_id", "resource_type", "resource_id", "role_id"],
             unique=True,
             postgresql_nulls_not_distinct=True,
+            postgresql_where=sa.text(f"{target} IS NOT NULL"),
+        )
+        op.create_index(
+            op.f(f"ix_role_assignments_{target}_created_at_id"),
+            "role_assignments",
+            [target, "created_at", "id"],
             postgresql_where=sa.text(f"{target} IS NOT NULL"),
         )
     op.create_index(

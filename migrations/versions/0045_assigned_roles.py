@@ -19,11 +19,12 @@ def drop():
 def upgrade():
     drop()
     install(revision, "assigned_roles", "authenticate_user", "authenticate_key", "lock_owners")
-    install(revision, "ended_role_assignments")
+    install(revision, "ended_role_assignments", "held_role_keys")
 
 
 def downgrade():
     drop()
     install("0001", "authenticate_user", "authenticate_key", "lock_owners")
+    op.execute("DROP FUNCTION held_role_keys")
     op.execute("DROP FUNCTION ended_role_assignments")
     op.execute("DROP FUNCTION assigned_roles(uuid, uuid, uuid, uuid)")
