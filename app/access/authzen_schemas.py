@@ -40,6 +40,13 @@ class Properties(JsonObject):
         return found
 
 
+class Unread(AnyJson):
+    """Any JSON value; what reads a part of it checks that part."""
+
+    def from_json(self, value: object) -> object:
+        return value
+
+
 class Lenient(Schema):
     """A schema that ignores unknown fields."""
 
@@ -118,7 +125,7 @@ class AccessQuestionsSchema(AccessQuestionSchema):
     """Several questions; what one lacks is taken from here. Without `evaluations` it is one."""
 
     evaluations = ListOf(
-        AnyJson(),
+        Unread(),
         metadata={"maxItems": MAX_ENTRIES},
         load_default=list,
         description="The questions. One that is not valid is answered with a no.",

@@ -20,22 +20,21 @@ from app.access.steps import (
 from app.auth.permissions import ASSIGNABLE, TENANT
 
 
-def decide(facts: TenantFacts | None, question: Question) -> list[Step]:
+def decide(facts: TenantFacts | None, question: Question) -> Iterator[Step]:
     """Judge tenant, user, membership, permission, flag and limit, in this order.
 
-    Each step is judged, also those after the first that refuses.
+    A step is judged when it is read, also those after the first that refuses.
     """
     if facts is None:
         found = "The question names no tenant that the credential can see."
         change = "Name it as tenant_id in the resource's properties or in the context."
-        return [failed(StepName.TENANT, found, change, code="tenant_not_found")]
+        yield failed(StepName.TENANT, found, change, code="tenant_not_found")
+        return
     subject = facts.subjects[question.subject.place]
-    return [
-        tenant_step(**facts.tenant),
-        *(_key_steps(subject) if subject["key_id"] else _user_steps(question, subject)),
-        _permission_step(facts, question, subject),
-        *_condition_steps(facts, question),
-    ]
+    yield tenant_step(**facts.tenant)
+    yield from _key_steps(subject) if subject["key_id"] else _user_steps(question, subject)
+    yield _permission_step(facts, question, subject)
+    yield from _condition_steps(facts, question)
 
 
 def _key_steps(subject: Mapping[str, Any]) -> Iterator[Step]:

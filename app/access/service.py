@@ -201,7 +201,7 @@ def explain(
 
 def _explain_decision(question: Question) -> Explanation:
     (facts,) = find_facts([question], None)
-    steps = decide(facts, question)
+    steps = list(decide(facts, question))
     refused = next((step for step in steps if step.outcome is Outcome.FAILED), None)
     told = (403, refused.code, refused.step) if refused else (200, "", StepName.PERMISSION)
     return Explanation(question.action.id, *told, facts.tenant_id if facts else None, steps)
