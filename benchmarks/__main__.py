@@ -34,6 +34,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--audit-rows", type=int, default=20_000_000, help="of the large tables")
     parser.add_argument("--webhook-events", type=int, default=10_000_000, help="the same")
+    parser.add_argument(
+        "--large", action="store_true", help="access with ten million assignments of roles"
+    )
     parser.add_argument("--folder", type=Path, help="keep the engines' data here, to use it again")
     parser.add_argument("--publish", action="store_true", help="put the tables into README.md")
     return parser.parse_args()
@@ -153,10 +156,11 @@ def flags(arguments: argparse.Namespace) -> None:
 
 def access(arguments: argparse.Namespace) -> None:
     """Print how long decisions about access and searches take."""
-    from benchmarks.access import USERS, report
+    from benchmarks import access, access_large
 
-    with opened(arguments.folder, 1, USERS) as ready:
-        print(report(ready))
+    measured = access_large if arguments.large else access
+    with opened(arguments.folder, 1, measured.USERS) as ready:
+        print(measured.report(ready))
 
 
 def tables(arguments: argparse.Namespace) -> None:
