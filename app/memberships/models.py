@@ -35,5 +35,6 @@ class Membership(Attributed, OrganizationRow):
         ),
         Index(None, "tenant_id", "created_at", "id"),
         Index(None, "created_at", "id"),
+        Index("ix_memberships_owners", "tenant_id", postgresql_where=text("role = 'owner'")),
         updated_index(),
     )

@@ -17,9 +17,9 @@ BEGIN
             WHERE own.tenant_id = wanted_tenant_id AND own.role = 'owner'
             UNION ALL
             SELECT a.membership_id FROM role_assignments a
-            JOIN roles r ON r.id = a.role_id AND r.tenant_id IS NULL AND r.key = 'owner'
-            WHERE a.tenant_id = wanted_tenant_id
-                AND a.resource_type IS NULL AND a.expires_at IS NULL
+            WHERE a.tenant_id = wanted_tenant_id AND a.resource_type IS NULL
+                AND a.resource_id IS NULL AND a.expires_at IS NULL
+                AND a.role_id = (SELECT r.id FROM roles r WHERE r.tenant_id IS NULL AND r.key = 'owner')
         ) AS way
         JOIN memberships m ON m.tenant_id = wanted_tenant_id AND m.id = way.id
         JOIN users u ON u.tenant_id = m.tenant_id AND u.id = m.user_id
