@@ -166,9 +166,8 @@ class TestLayers:
         "app.plans.preview: usage_counters": "it compares new limits with what tenants use",
         **{
             f"app.memberships.extra_roles: {table}": "it shows the roles of a member's groups too"
-            for table in ("role_assignments", "roles", "scim_groups")
+            for table in ("role_assignments", "roles", "scim_groups", "scim_members")
         },
-        "app.roles.authority: scim_members": "an editor has the roles of their groups",
         "app.usage.health: invitations": "pending ones take seats",
         "app.tenants.filters: plan_assignments": "a list of tenants by the end of their plans",
         "app.tenants.filters: usage_counters": "a list of tenants by what they have used",

@@ -12,6 +12,12 @@ from app.core.validation.fields import AwareDateTime, JsonObject, ListOf, Nested
 from app.core.validation.schemas import AnswerSchema
 
 MAX_SHOWN = 100  # of a member
+# Each of one kind of target, in the order of its index.
+_FIRST = f"""
+    SELECT * FROM role_assignments
+    WHERE tenant_id = m.tenant_id AND {{}} AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY created_at, id LIMIT {MAX_SHOWN}
+"""  # noqa: S608 - no input
 FIND = Statement(
     "memberships.find_extra_roles",
     text(f"""
@@ -20,11 +26,15 @@ FIND = Statement(
             CASE WHEN a.resource_id IS NOT NULL THEN
                 json_build_object('type', a.resource_type, 'id', a.resource_id) END AS resource,
             a.expires_at, a.source, a.created_at
-        FROM access_grants g
-        JOIN role_assignments a ON a.tenant_id = g.tenant_id AND a.id = g.assignment_id
+        FROM (
+            ({_FIRST.format("membership_id = m.id")})
+            UNION ALL
+            SELECT a.* FROM scim_members own
+            CROSS JOIN LATERAL ({_FIRST.format("group_id = own.group_id")}) a
+            WHERE own.tenant_id = m.tenant_id AND own.user_id = m.user_id
+        ) a
         JOIN roles r ON r.id = a.role_id
         LEFT JOIN scim_groups s ON s.tenant_id = a.tenant_id AND s.id = a.group_id
-        WHERE g.tenant_id = m.tenant_id AND g.principal_id = m.id
         ORDER BY a.created_at, a.id LIMIT {MAX_SHOWN}
     ) extra
     WHERE m.id = ANY (:keys)

@@ -7,7 +7,7 @@
 -- `principal_id` or `role_id` with values, so that PostgreSQL reads these only. `membership_id IS NULL`
 -- lets it find those of groups and keys for a resource that has many of memberships.
 --
--- Called by: app/memberships/extra_roles.py, find_held_permissions, find_permitted_resources
+-- Called by: find_held_permissions, find_permitted_resources
 CREATE OR REPLACE VIEW access_grants WITH (security_invoker = true) AS
 SELECT m.tenant_id, m.id AS principal_id, r.id AS role_id, NULL::text AS resource_type,
     NULL::text AS resource_id, NULL::uuid AS assignment_id
