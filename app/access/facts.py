@@ -110,10 +110,8 @@ def _asked(tenant: str | None, questions: Sequence[Question]) -> dict[str, Json]
             {"place": place, "type": type_, "id": id_}
             for place, (type_, id_) in enumerate(resources)
         ],
-        "pairs": [
-            (subject_places[one.subject.place], resource_places[one.resource.place])
-            for one in questions
-        ],
+        "asking": [subject_places[one.subject.place] for one in questions],
+        "about": [resource_places[one.resource.place] for one in questions],
     }
 
 

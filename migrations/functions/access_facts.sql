@@ -3,10 +3,10 @@
 -- asked: the `tenant` by name (id in `tenant_id` too, if it is one), or NULL for the scope's tenant,
 -- else that of the first subject; `subjects` (each with those of `id`, `name`, `email_key` and
 -- `key_id` that may be meant), `actions`, and `resources` (`type`, `id`). No list has a thing twice.
--- `pairs` are the places of a subject and a resource that are asked about together. `flag_keys` are the
--- flags that the actions require. Lists in `facts` are in the order of `asked`; `grants` has only those
--- that matter to the actions and pairs. Returns no row for an unknown tenant, and for another one than
--- the scope's.
+-- `asking` are the places of subjects, and `about` those of the resources that each is asked about.
+-- `flag_keys` are the flags that the actions require. Lists in `facts` are in the order of `asked`;
+-- `grants` has only those that matter to the actions and to `asking` and `about`. Returns no row for an
+-- unknown tenant, and for another one than the scope's.
 --
 -- Its plans are made once in a session, because planning takes much longer than one question. So they
 -- must be right for one question and for 100: LIMIT 1 below lets each row be found by its index, and
@@ -18,7 +18,7 @@ SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     own_id uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    wanted_actions text[] := ARRAY(SELECT json_array_elements_text(asked -> 'actions'));
+    question record;
     tenant record;
     required record;
     granting record;
@@ -27,20 +27,22 @@ DECLARE
     grants json;
     limits json;
 BEGIN
-    IF asked ->> 'tenant' IS NOT NULL THEN
+    SELECT q.* INTO question FROM json_to_record(asked) AS q (tenant text, tenant_id uuid,
+        actions text[], subjects json, resources json, asking integer[], about integer[]);
+    IF question.tenant IS NOT NULL THEN
         SELECT t.id, t.slug, t.is_active INTO tenant FROM tenants t
-            WHERE t.id = (asked ->> 'tenant_id')::uuid OR t.idp_org_id = asked ->> 'tenant'
-                OR t.slug = asked ->> 'tenant'
-            ORDER BY t.id = (asked ->> 'tenant_id')::uuid DESC NULLS LAST,
-                t.idp_org_id = asked ->> 'tenant' DESC
+            WHERE t.id = question.tenant_id OR t.idp_org_id = question.tenant
+                OR t.slug = question.tenant
+            ORDER BY t.id = question.tenant_id DESC NULLS LAST,
+                t.idp_org_id = question.tenant DESC
             LIMIT 1;
     ELSE
         SELECT t.id, t.slug, t.is_active INTO tenant FROM tenants t
             WHERE t.id = coalesce(own_id, (
-                SELECT u.tenant_id FROM users u WHERE u.id = (asked #>> '{subjects,0,id}')::uuid
+                SELECT u.tenant_id FROM users u WHERE u.id = (question.subjects #>> '{0,id}')::uuid
             ), (
                 SELECT k.tenant_id FROM api_keys k
-                WHERE k.id = (asked #>> '{subjects,0,key_id}')::uuid
+                WHERE k.id = (question.subjects #>> '{0,key_id}')::uuid
             ));
     END IF;
     IF tenant.id IS NULL OR tenant.id <> own_id THEN
@@ -54,12 +56,12 @@ BEGIN
             AS flags,
         array_agg(DISTINCT p.requires_limit) FILTER (WHERE p.requires_limit IS NOT NULL) AS limits
         INTO required
-        FROM product_permissions p WHERE p.key = ANY (wanted_actions);
+        FROM product_permissions p WHERE p.key = ANY (question.actions);
 
     SELECT array_agg(g.role_id) AS ids, array_agg(g.role_key) AS keys,
         json_agg(json_build_array(g.permission, g.role_id, g.role_key)) AS listed
         INTO granting
-        FROM granting_roles(tenant.id, wanted_actions) g;
+        FROM granting_roles(tenant.id, question.actions) g;
 
     SELECT array_agg(s.place) AS places, array_agg(u.id) AS user_ids, array_agg(u.role) AS roles,
         array_agg(u.membership_id) AS membership_ids, array_agg(k.id) AS key_ids,
@@ -71,7 +73,7 @@ BEGIN
             'meta_data', CASE WHEN required.flags <> '{}' THEN u.meta_data END
         ) ORDER BY s.place) AS listed
         INTO subjects
-        FROM json_to_recordset(asked -> 'subjects')
+        FROM json_to_recordset(question.subjects)
             AS s (place integer, id uuid, name text, email_key text, key_id uuid)
         LEFT JOIN LATERAL (
             SELECT u.id, u.email, u.is_active, u.meta_data, m.id AS membership_id, m.role,
@@ -92,7 +94,7 @@ BEGIN
 
     WITH RECURSIVE chain AS (
         SELECT r.place, 1 AS depth, r.type, r.id, x.parent_type, x.parent_id, x.attributes
-        FROM json_to_recordset(asked -> 'resources') AS r (place integer, type text, id text)
+        FROM json_to_recordset(question.resources) AS r (place integer, type text, id text)
         LEFT JOIN LATERAL (
             SELECT x.parent_type, x.parent_id, x.attributes FROM access_resources x
             WHERE x.tenant_id = tenant.id AND x.type = r.type AND x.id = r.id LIMIT 1
@@ -154,10 +156,10 @@ BEGIN
         SELECT t.id, a.*
         FROM (
             SELECT DISTINCT t.id, t.membership_id, t.group_id, t.api_key_id, r.type, r.name
-            FROM json_array_elements(asked -> 'pairs') pair
-            JOIN targets t ON t.place = (pair ->> 0)::integer
+            FROM unnest(question.asking, question.about) pair (subject, resource)
+            JOIN targets t ON t.place = pair.subject
             JOIN unnest(resources.places, resources.types, resources.ids) r (place, type, name)
-                ON r.place = (pair ->> 1)::integer
+                ON r.place = pair.resource
         ) t
         CROSS JOIN LATERAL (
             SELECT a.* FROM role_assignments a
