@@ -160,7 +160,7 @@ def rotate(
 
 
 def delete(connection_id: UUID | str, *, actor: Actor) -> None:
-    """Delete a connection. Its users and their memberships stay, and can be edited again.
+    """Delete a connection. Its users stay, and can be edited again; roles of its groups end.
 
     Raises NotFound and OwnerOnly.
     """

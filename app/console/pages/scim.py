@@ -106,7 +106,7 @@ def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 
 @form_page(f"{CONNECTION}/delete")
 def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
-    intro = "The directory can change nothing any more. The people stay as they are."
+    intro = "The directory can change nothing any more. People stay; roles of its groups end."
     title = "Delete the connection"
     form = row_form(PATH, connection_id, title, intro, confirmation=tenant_slug)
     return form.send("DELETE", done="The connection was deleted.", to=_list(tenant_id))
