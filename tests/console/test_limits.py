@@ -152,9 +152,3 @@ class TestCredits:
         assert "/revoke" not in shown
         assert browser.get(f"{page}/tokens/credits").status_code == 200
         assert answer.status_code == 403
-
-    def test_of_another_tenant_are_not_found(self, browser, lot):
-        page = f"/console/tenants/{create_tenant().id}/flags/tokens"
-
-        assert browser.get(f"{page}/credits/{lot.id}/revoke").status_code == 404
-        assert "1,000" not in browser.get(page).text

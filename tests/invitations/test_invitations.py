@@ -118,11 +118,6 @@ class TestCreate:
         assert code_of(invite(role="owner", token=key)) == (403, "role_above_own")
         assert invite(role="owner", token=owner).status_code == 201
 
-    def test_needs_the_permission(self, invite, tenant):
-        for role in ("billing", "member", "viewer"):
-            token = create_member(tenant, role)[2]
-            assert code_of(invite(token=token)) == (403, "permission_denied")
-
     def test_by_the_platform_names_the_tenant(self, invite, tenant):
         token = platform_token()
 
@@ -259,15 +254,6 @@ class TestList:
 
         assert one == {name: created[name] for name in created if name not in ("token", "url")}
         assert created["token"] not in api.get(PATH, token=admin).text
-
-    def test_shows_no_other_tenants(self, api, invite):
-        created = invite().get_json()["data"]
-        _, _, other = create_member(create_tenant(), "owner")
-
-        for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/resend")):
-            answer = api.request(method, f"{PATH}/{created['id']}{path}", token=other)
-            assert code_of(answer) == (404, "invitation_not_found")
-        assert api.get(PATH, token=other).get_json()["data"] == []
 
 
 class TestResend:

@@ -250,14 +250,6 @@ class TestExpiry:
 
 
 class TestWhoMay:
-    def test_another_tenants_lease_is_not_found(self, api, lease, preset):
-        path = lease()
-        other = create_api_key(create_tenant(), ["usage:write"])
-
-        answer = api.put(path, token=other, json={"used": 1})
-
-        assert refusal(answer) == (404, "lease_not_found")
-
     def test_a_hold_is_no_lease_and_a_lease_no_hold(self, api, key, lease):
         lease_id = lease().rpartition("/")[2]
         body = {"feature": "calls", "amount": 1}
