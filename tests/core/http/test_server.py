@@ -258,12 +258,12 @@ class TestStopping:
             client.close()
 
     def test_comes_after_a_number_of_requests(self, tmp_path):
-        with gunicorn(tmp_path, max_requests=5) as server:
+        with gunicorn(tmp_path, max_requests=10) as server:
             before = server.workers
 
-            found = [answer(server.connect(SMALL))[1] for _ in range(20)]
+            found = [answer(server.connect(SMALL))[1] for _ in range(12)]
 
-            assert found == [b"/small"] * 20
+            assert found == [b"/small"] * 12
             wait_until(lambda: server.workers and not set(before) & set(server.workers))
 
     def test_comes_when_the_master_is_gone(self, tmp_path):
