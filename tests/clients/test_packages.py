@@ -245,12 +245,8 @@ class TestControlplane:
         "words",
         [
             "tenants show acme",
-            "tenants plan show acme",
             "users list --tenant acme --all",
-            "users show owner@acme.example",
             "memberships show grace@acme.example --tenant acme",
-            "plans show free",
-            "subscriptions show sub_1",
             "flags explain acme single-sign-on",
             "audit list --created-after 14d --created-before 2999-01-31",
             "search for owner",
