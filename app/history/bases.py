@@ -12,40 +12,32 @@ from app.core.db import tenancy
 from app.core.db.statements import Statement
 
 CHANGES = 10_000
-SLICE = 10_000  # positions; the tenants with changes there are looked at together
-FIND_SLICE = Statement(
-    "past_bases.find_slice",
-    "SELECT based_position AS start, least(based_position + :slice, ordered_position) AS stop"
-    " FROM event_feed",
-)
+FIND_END = Statement("past_bases.find_end", "SELECT max(ordered_position) FROM event_feed")
 FIND_TENANTS = Statement(
     "past_bases.find_tenants",
-    "SELECT DISTINCT tenant_id FROM audit_positions WHERE position >= :start AND position < :stop",
+    "SELECT DISTINCT tenant_id FROM audit_positions WHERE position < :end"
+    " AND position >= (SELECT based_position FROM event_feed)",
     prepare=False,
 )
 ALLOW_TIME = Statement(
     "past_bases.allow_time", "SELECT set_config('statement_timeout', '10min', true)"
 )
 ADD = Statement("past_bases.add", "SELECT past.add_base(:tenant_id, :changes)")
-MOVE_ON = Statement("past_bases.move_on", "UPDATE event_feed SET based_position = :stop")
+MOVE_ON = Statement("past_bases.move_on", "UPDATE event_feed SET based_position = :end")
 
 
 def add_due() -> None:
-    """Write the bases that are due.
-
-    It looks at each change once, so it can be stopped at any moment and continues there.
-    """
-    while True:
+    """Write the bases that are due, of the tenants with changes since the last time."""
+    with tenancy.platform_transaction():
+        ALLOW_TIME.execute()
+        end = FIND_END.scalar()
+        tenants = FIND_TENANTS.scalars(end=end)
+    for tenant_id in tenants:
+        while add(tenant_id):
+            pass
+    if tenants:
         with tenancy.platform_transaction():
-            found = FIND_SLICE.first(slice=SLICE)
-            if found is None or found.start == found.stop:
-                return
-            tenants = FIND_TENANTS.scalars(start=found.start, stop=found.stop)
-        for tenant_id in tenants:
-            while add(tenant_id):
-                pass
-        with tenancy.platform_transaction():
-            MOVE_ON.execute(stop=found.stop)
+            MOVE_ON.execute(end=end)
 
 
 def add(tenant_id: UUID, changes: int = CHANGES) -> bool:

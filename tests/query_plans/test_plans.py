@@ -21,7 +21,7 @@ MAY_SCAN = {
     "log_streams.count_states": "It counts those of all tenants, which have few.",
     "log_streams.mark_behind": "It looks at those of all tenants, every hour.",
     "log_streams.list_troubled": "It looks at those of all tenants, for a finding.",
-    "past_bases.find_tenants": "A slice is as large as the tables here.",
+    "past_bases.find_tenants": "All changes are new.",
     "plan_assignments.take_ending": "There are as few assigned plans as ending ones here.",
     "roles.count_with_permission": "It looks at those of all tenants, once for a deleted permission.",
     "setup_links.list": "For the platform it looks for a state in a table that people fill.",
