@@ -130,10 +130,11 @@ SELECT (SELECT count(*) FROM audit_positions), pg_total_relation_size('audit_pos
     (SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('audit_events') WHERE isleaf)
 """
 PICK = """
-SELECT a.target_id, a.created_at FROM audit_positions p
-JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id
-WHERE p.tenant_id = (SELECT id FROM tenants WHERE slug = %(slug)s) AND p.target_type = 'user'
-    AND p.position >= %(position)s ORDER BY p.position LIMIT 1
+SELECT a.target_id, a.created_at FROM (
+    SELECT tenant_id, id FROM audit_positions
+    WHERE tenant_id = %(tenant_id)s AND position >= %(position)s AND target_type = 'user'
+    ORDER BY tenant_id, position, number LIMIT 1
+) p JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id
 """
 
 
@@ -197,7 +198,7 @@ def _reads(stage: Stage, client: FlaskClient, rows: int) -> list[str]:
     for name, slug in slugs.items():
         ((tenant_id,),) = _query(stage, "SELECT id FROM tenants WHERE slug = %(slug)s", slug=slug)
         moments = [
-            _query(stage, PICK, slug=slug, position=found.randrange(rows * 9 // 10))[0]
+            _query(stage, PICK, tenant_id=tenant_id, position=found.randrange(rows * 9 // 10))[0]
             for _ in range(READS + 5)
         ]
         one = [f"/v1/users/{row_id}" for row_id, _ in moments]
