@@ -96,15 +96,15 @@ BEGIN
         SELECT r.place, 1 AS depth, r.type, r.id, x.parent_type, x.parent_id, x.attributes
         FROM json_to_recordset(question.resources) AS r (place integer, type text, id text)
         LEFT JOIN LATERAL (
-            SELECT x.parent_type, x.parent_id, x.attributes FROM access_resources x
-            WHERE x.tenant_id = tenant.id AND x.type = r.type AND x.id = r.id LIMIT 1
+            SELECT x.parent_type, x.parent_id, x.attributes FROM resources_of_tenant(tenant.id) x
+            WHERE x.type = r.type AND x.id = r.id LIMIT 1
         ) x ON true
         UNION ALL
         SELECT c.place, c.depth + 1, x.type, x.id, x.parent_type, x.parent_id, NULL::jsonb
         FROM chain c
         CROSS JOIN LATERAL (
-            SELECT x.* FROM access_resources x
-            WHERE x.tenant_id = tenant.id AND x.type = c.parent_type AND x.id = c.parent_id LIMIT 1
+            SELECT x.* FROM resources_of_tenant(tenant.id) x
+            WHERE x.type = c.parent_type AND x.id = c.parent_id LIMIT 1
         ) x
         WHERE c.parent_id IS NOT NULL AND c.depth < 8
     ), listed AS (
@@ -139,16 +139,16 @@ BEGIN
         SELECT t.id AS principal_id, a.*
         FROM targets t
         CROSS JOIN LATERAL (
-            SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.membership_id = t.membership_id
+            SELECT a.* FROM assignments_of_tenant(tenant.id) a
+            WHERE a.membership_id = t.membership_id
                 AND a.resource_type IS NULL
             UNION ALL
-            SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL AND a.group_id = t.group_id
+            SELECT a.* FROM assignments_of_tenant(tenant.id) a
+            WHERE a.membership_id IS NULL AND a.group_id = t.group_id
                 AND a.resource_type IS NULL
             UNION ALL
-            SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL
+            SELECT a.* FROM assignments_of_tenant(tenant.id) a
+            WHERE a.membership_id IS NULL
                 AND a.api_key_id = t.api_key_id AND a.resource_type IS NULL
             OFFSET 0
         ) a
@@ -162,16 +162,16 @@ BEGIN
                 ON r.place = pair.resource
         ) t
         CROSS JOIN LATERAL (
-            SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.membership_id = t.membership_id
+            SELECT a.* FROM assignments_of_tenant(tenant.id) a
+            WHERE a.membership_id = t.membership_id
                 AND a.resource_type = t.type AND a.resource_id = t.name
             UNION ALL
-            SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL AND a.group_id = t.group_id
+            SELECT a.* FROM assignments_of_tenant(tenant.id) a
+            WHERE a.membership_id IS NULL AND a.group_id = t.group_id
                 AND a.resource_type = t.type AND a.resource_id = t.name
             UNION ALL
-            SELECT a.* FROM role_assignments a
-            WHERE a.tenant_id = tenant.id AND a.membership_id IS NULL
+            SELECT a.* FROM assignments_of_tenant(tenant.id) a
+            WHERE a.membership_id IS NULL
                 AND a.api_key_id = t.api_key_id AND a.resource_type = t.type AND a.resource_id = t.name
             OFFSET 0
         ) a
