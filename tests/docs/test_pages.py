@@ -91,12 +91,12 @@ class TestLinks:
 
 
 class TestInlineCommands:
-    @pytest.mark.parametrize("page", PAGES, ids=name_of)
-    def test_name_commands_and_tests_that_exist(self, app, page):
+    def test_name_commands_and_tests_that_exist(self, app):
         with click.Context(app.cli, obj=ScriptInfo(create_app=lambda: app)) as context:
             known = {tuple(words.split()[1:]) for words, _ in named(app.cli, "flask", context)}
         unknown = [
-            code
+            (name_of(page), code)
+            for page in PAGES
             for code in inline_code(page)
             if (code.startswith("flask ") and not is_command(known, code.split()[1:]))
             or not all((PROJECT / path).exists() for path in re.findall(r"tests/[\w/.-]+", code))
