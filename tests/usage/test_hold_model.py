@@ -287,6 +287,6 @@ class HoldMachine(RuleBasedStateMachine):
 
 class TestModel:
     def test_the_state_is_that_of_the_model(self, app, clean):
-        limits = settings(max_examples=20, stateful_step_count=30, deadline=None)
+        limits = settings(max_examples=12, stateful_step_count=30, deadline=None)
 
         run_state_machine_as_test(lambda: HoldMachine(clean), settings=limits)

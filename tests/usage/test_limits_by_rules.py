@@ -111,7 +111,7 @@ class Found(dict):
 
 
 class TestConditionHolds:
-    @settings(deadline=None, max_examples=300)
+    @settings(deadline=None, max_examples=150)
     @given(CONDITIONS, VALUES, VALUES)
     def test_decides_as_the_evaluation_does(self, app, condition, x, y):
         facts = {"plan": "ab", "slug": "b", "region": "", "meta_data": {"x": x, "y": y}}

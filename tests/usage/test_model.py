@@ -212,6 +212,6 @@ class UsageMachine(RuleBasedStateMachine):
 
 class TestModel:
     def test_the_counts_are_those_of_the_model(self, app, clean):
-        limits = settings(max_examples=20, stateful_step_count=25, deadline=None)
+        limits = settings(max_examples=12, stateful_step_count=25, deadline=None)
 
         run_state_machine_as_test(lambda: UsageMachine(clean), settings=limits)
