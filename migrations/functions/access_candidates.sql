@@ -5,12 +5,13 @@
 -- The subject's type and id in `asked_type` and `asked_id` mean it without doubt; `shown_id` is that of
 -- the wanted type. At most 10,000 members or resources are looked at: a row with only a `place` is the
 -- last one of them.
+-- Its plans are made once in a session: planning takes longer than to find actions.
 -- Called by: app/access/searching.py
 CREATE OR REPLACE FUNCTION access_candidates(
     wanted_tenant_id uuid, wanted_principal_id uuid, wanted_kind text, wanted_subject_type text,
     wanted_permission text, wanted_type text, wanted_id text, after text, wanted_count integer
 ) RETURNS TABLE (place text, asked_type text, asked_id text, shown_id text)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     after_id uuid;
