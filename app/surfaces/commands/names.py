@@ -27,6 +27,7 @@ GROUPS = {
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read the event feed.",
     "flags": "List and explain a tenant's flags. Change its overrides.",
+    "history": "Show, compare and explain the past of a tenant.",
     "imports": "Create, check, list and show imports.",
     "invitations": "Invite people, resend and revoke invitations.",
     "jobs": "Inspect background work.",
@@ -78,7 +79,7 @@ GROUP_OF = {
 NEWEST_FIRST = 'order?="-created_at"'
 
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "access_explain": ("access explain PERMISSION",),
+    "access_explain": ("access explain PERMISSION", "history explain PERMISSION AS_OF"),
     "audit_list_events": (
         f"audit list {NEWEST_FIRST}",
         f"audit history TARGET_TYPE TARGET_ID {NEWEST_FIRST}",
@@ -106,10 +107,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "privacy_request_erasure": ("users delete",),
     "rewinds_create": ("rewinds create TENANT_ID TO",),
     "search_find": ("search for Q...",),
-    "history_list_changes": ("tenants changes",),
+    "history_list_changes": ("tenants changes", "history diff TENANT_ID FROM"),
     "tenant_plans_assign": ("tenants plan set PLAN_NAME",),
     "tenant_plans_explain": ("tenants plan show",),
     "tenant_plans_withdraw": ("tenants plan clear",),
+    "tenants_get": ("tenants show", "history show TENANT_ID AS_OF"),
     "tenants_get_meta_data": ("tenants show-meta-data",),
     "tenants_request_deletion": ("tenants delete",),
     "tenants_patch_meta_data": ("tenants patch-meta-data PATCHES",),
