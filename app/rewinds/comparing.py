@@ -9,12 +9,12 @@ from uuid import UUID
 
 from app.core.db.queries import difference
 from app.core.db.statements import Statement
-from app.rewinds.kinds import KINDS
+from app.rewinds.kinds import KINDS, LEFT
 
 CREATED, UPDATED, REMOVED = "created", "updated", "removed"
+FIRST = UUID(int=0)
 SET_MOMENT = Statement(
-    "rewinds.set_moment",
-    "SELECT set_config('app.as_of_position', :position, true)",
+    "rewinds.set_moment", "SELECT set_config('app.as_of_position', :position, true)"
 )
 # A row that has not changed since the moment cannot differ from what it was.
 FIND_CHANGED = Statement(
@@ -24,7 +24,7 @@ FIND_CHANGED = Statement(
         SELECT DISTINCT row_id FROM audit_positions
         WHERE tenant_id = :tenant_id AND target_type = :target_type
             AND position > :since AND position <= :until AND row_id > :after
-            AND (CAST(:only AS uuid[]) IS NULL OR row_id = ANY (CAST(:only AS uuid[])))
+            AND (CAST(:only AS text[]) IS NULL OR row_id = ANY (CAST(:only AS text[])::uuid[]))
         ORDER BY row_id LIMIT :limit
     )
     SELECT row_id, EXISTS (
@@ -35,17 +35,6 @@ FIND_CHANGED = Statement(
             AND a.action = :target_type || '.created'
     ) AS is_new FROM changed c ORDER BY row_id
     """,
-)
-FIND_KNOWN = Statement(
-    "rewinds.find_known",
-    "SELECT DISTINCT row_id FROM audit_positions WHERE tenant_id = :tenant_id"
-    " AND target_type = ANY (CAST(:target_types AS text[]))"
-    " AND row_id = ANY (CAST(:ids AS uuid[]))",
-)
-FIND_LAST_VERSION = Statement(
-    "rewinds.find_last_version",
-    "SELECT max(version) FROM audit_positions"
-    " WHERE tenant_id = :tenant_id AND target_type = :target_type AND row_id = :row_id",
 )
 
 
@@ -59,33 +48,36 @@ class Period(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What has to be done so that a row is what it was.
+    """What has to be done (``action``) so that a row is what it was, with the values to set.
 
-    ``values`` are those to set. ``left`` are the codes of what stays as it is. Without both, and
-    without an ``action``, the row is what it was.
+    ``left`` has codes of :data:`LEFT` for what stays as it is.
     """
 
     kind: str
     row_id: UUID
+    now: Any
+    past: Any
     action: str = ""
-    now: Any = None
-    past: Any = None
     values: Mapping[str, Any] = {}
     left: Sequence[str] = ()
 
+    def left_out(self) -> list[dict[str, object]]:
+        return [left_out(self, code, LEFT[code]) for code in self.left]
 
-def find_changed(kind: str, period: Period, after: UUID, limit: int) -> Sequence[Any]:
+
+def left_out(one: Difference, code: str, detail: str) -> dict[str, object]:
+    """A row that stays as it is, at least in part, as answers have it."""
+    return {"kind": one.kind, "id": str(one.row_id), "code": code, "detail": detail}
+
+
+def find_changed(kind: str, period: Period, after: UUID, limit: int) -> list[Any]:
     """The next rows that were changed in the period, by id: ``row_id``, ``is_new``."""
-    found: Sequence[Any] = FIND_CHANGED.all(
-        **period._asdict(), target_type=KINDS[kind].target_type, after=after, limit=limit
-    )
-    return found
+    types = {"target_type": KINDS[kind].target_type}
+    return FIND_CHANGED.all(**period._asdict(), **types, after=after, limit=limit)
 
 
 def compare(kind: str, period: Period, changed: Sequence[Any]) -> Iterator[Difference]:
     """The rows of :func:`find_changed` that are not what they were. Nothing is locked."""
-    if not changed:
-        return
     SET_MOMENT.execute(position=str(period.since))
     place = {"tenant_id": period.tenant_id, "ids": [row.row_id for row in changed]}
     past, now = ({row.id: row for row in each.all(**place)} for each in _statements(kind))
@@ -97,14 +89,12 @@ def compare(kind: str, period: Period, changed: Sequence[Any]) -> Iterator[Diffe
 
 def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
     """What differs between a row now and then; each is None where there is none."""
-    how, same = KINDS[kind], Difference(kind, changed.row_id, now=now, past=past)
-    if now is None and past is None:
-        return same
+    how, same = KINDS[kind], Difference(kind, changed.row_id, now, past)
     if now is None:
-        if how.create is None:
-            return same._replace(left=["erased"])
-        names = ("tenant_id", "id", "created_at", *how.fixed, *how.fields)
-        return same._replace(action=CREATED, values={name: getattr(past, name) for name in names})
+        if past is None:
+            return same
+        is_erased = how.create is None
+        return same._replace(left=["erased"]) if is_erased else same._replace(action=CREATED)
     left_of = how.left_of(now)
     if past is None:
         code = left_of.get("id", "" if changed.is_new else "not_recorded")
@@ -119,16 +109,15 @@ def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
 
 
 @cache
-def _statements(kind: str) -> tuple[Statement, Statement]:
-    """The rows of then, and those of now, by ``tenant_id`` and ``ids``."""
-    table = KINDS[kind].model.__tablename__
-    owner = "tenant_id" if "tenant_id" in KINDS[kind].model.__table__.columns else "id"
-    then, today = (
+def _statements(kind: str) -> list[Statement]:
+    """Read the rows of then, and those of now, by ``tenant_id`` and ``ids``."""
+    table = KINDS[kind].model.__table__
+    owner = "tenant_id" if "tenant_id" in table.columns else "id"
+    return [
         Statement(
             f"rewinds.read_{schema}_{table}",
             f"SELECT * FROM {schema}.{table} WHERE {owner} = :tenant_id"  # noqa: S608 - no input
             " AND id = ANY (CAST(:ids AS uuid[]))",
         )
         for schema in ("past", "public")
-    )
-    return then, today
+    ]

@@ -18,11 +18,10 @@ def rewind(rewind_id: str) -> None:
     """Do a rewind. It is harmless to run it twice, or again after it was killed."""
     deadline = time.monotonic() + TURN
     for current in work(UUID(rewind_id)):
-        if current is None:
-            rewind.push(rewind_id, delay=1)
+        if current is None or current.finished_at is not None:
             return
-        if current.finished_at is None and time.monotonic() > deadline:
-            rewind.push(rewind_id)
+        if current.position is None or time.monotonic() > deadline:
+            rewind.push(rewind_id, delay=current.position is None)
             return
 
 

@@ -1,4 +1,4 @@
-"""What goes back: for each kind of row its fields, and how the services of its domain change it.
+"""What goes back: for each kind of row, how the services of its domain change it.
 
 To add a kind, add an entry to :data:`KINDS`, in the order in which rows need each other. The schema
 ``past`` must have a view of its table.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from app.auth.permissions import Role
@@ -36,39 +37,47 @@ from app.users import service as users
 from app.users.models import User
 
 Values: TypeAlias = dict[str, Json]
-Update: TypeAlias = Callable[[Any, Values, Actor], object]
-"""Sets these values of a locked row."""
 
-BY_PROVIDER = ManagedByProvider.code
-LEFT = {
-    "not_going_back": "Only requests change this: suspend, activate, restore.",
-    "follows_plan": "This follows the tenant's plan.",
-    BY_PROVIDER: ManagedByProvider.detail,
-    "erased": "This row was erased, and does not come back.",
-    "not_recorded": "The audit trail does not have the creation of this row.",
+DERIVED = {
+    *("id", "tenant_id", "created_at", "updated_at", "version", "created_by_user_id"),
+    *("updated_by_user_id", "email_key", "status_class", "announced_expiry"),
+    *("source_timestamp", "read_at", "missing_since"),
 }
-"""The codes of what stays as it is before anything is tried, with their sentences."""
+"""Columns that the audit trail does not have, or that follow from others."""
+LEFT = {
+    "stays": "A rewind does not change the tenant's state, nor its id at the identity provider.",
+    "follows_plan": "This follows the tenant's plan.",
+    "managed_by_provider": ManagedByProvider.detail,
+    "erased": "The row was erased.",
+    "not_recorded": "The audit trail does not have the creation of the row.",
+}
+"""Why something stays as it is before anything is tried: codes with their sentences."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How rows of a kind go back.
+    """How rows of a kind go back; ``target_type`` is that of their audit rows.
 
-    ``target_type`` is that of their audit rows. ``fixed`` are fields that never change; ``create``
-    gets them too. Without ``create``, rows are only ever erased. ``is_removed`` is whether a row is
-    as ``remove`` leaves it, where that does not delete it. ``left_of`` gives the fields that stay as
-    they are, with the code why; with ``id`` among them, the row is not removed either.
+    ``update`` sets values of a locked row. Without ``create``, rows are only ever erased.
+    ``is_removed``: whether a row is as ``remove`` leaves it, where that does not delete it.
+    ``left_of`` has the fields of a row that stay as they are, each with a code of :data:`LEFT`; with
+    ``id``, the row is not removed either.
     """
 
     target_type: str
     model: Any
-    fields: tuple[str, ...]
-    update: Update
-    fixed: tuple[str, ...] = ()
+    update: Callable[[Any, Values, Actor], object]
     create: Callable[[Values, Actor], object] | None = None
     remove: Callable[[Any, Actor], object] | None = None
     is_removed: Callable[[Any], bool] = lambda _: False
     left_of: Callable[[Any], Mapping[str, str]] = lambda _: {}
+
+    @cached_property
+    def fields(self) -> list[str]:
+        """The columns that are compared."""
+        columns = self.model.__table__.columns.keys()
+        copied = {"idp_org_id"} if "tenant_id" in columns else set()
+        return [name for name in columns if name not in DERIVED | copied]
 
 
 def _update_tenant(tenant: Tenant, values: Values, actor: Actor) -> None:
@@ -79,57 +88,45 @@ def _update_tenant(tenant: Tenant, values: Values, actor: Actor) -> None:
 
 
 def _update_user(user: User, values: Values, actor: Actor) -> None:
-    meta_data = {name: values.pop(name) for name in ("meta_data",) if name in values}
-    if meta_data:
-        metadata.check_all(USER, user.tenant_id, user.meta_data, meta_data["meta_data"])
-    if values:
-        user = users.update(user.id, values, actor=actor)
+    meta_data = values.pop("meta_data", user.meta_data)
+    metadata.check_all(USER, user.tenant_id, user.meta_data, meta_data)
+    user = users.update(user.id, values, actor=actor)
     with writes() as w:
-        users.update_many([(user, meta_data)], actor=actor, into=w)
+        users.update_many([(user, {"meta_data": meta_data})], actor=actor, into=w)
 
 
-def _update_membership(membership: Membership, values: Values, actor: Actor) -> None:
+def _update_membership(member: Membership, values: Values, actor: Actor) -> None:
     if "role" in values:
-        membership = memberships.set_role(membership.id, Role(values.pop("role")), actor=actor)
+        member = memberships.set_role(member.id, Role(values.pop("role")), actor=actor)
     if "is_active" in values:
-        is_active = values.pop("is_active")
-        membership = memberships.set_active(membership.id, is_active, actor=actor)
+        member = memberships.set_active(member.id, values.pop("is_active"), actor=actor)
     with writes() as w:
-        memberships.update_many([(membership, values)], actor=actor, into=w)
+        memberships.update_many([(member, values)], actor=actor, into=w)
 
 
 def _update_field(field: CustomField, values: Values, actor: Actor) -> None:
     is_active = values.pop("is_active", field.is_active)
     if values:
         custom_fields.update(field.id, values, actor=actor)
-    if is_active != field.is_active:
-        change = custom_fields.restore if is_active else custom_fields.archive
-        change(field.id, actor=actor)
+    (custom_fields.restore if is_active else custom_fields.archive)(field.id, actor=actor)
 
 
 def _remove_field(field: CustomField, actor: Actor) -> None:
-    """Archive the field; the next round deletes it, when a job has deleted its index."""
-    if field.is_active:
-        custom_fields.archive(field.id, actor=actor)
-    else:
-        custom_fields.delete(field.id, actor=actor)
+    """Archive the field; the second round deletes it."""
+    (custom_fields.archive if field.is_active else custom_fields.delete)(field.id, actor=actor)
 
 
 def _assign_role(values: Values, actor: Actor) -> None:
-    place = values["resource_type"] and {
-        "type": values["resource_type"],
-        "id": values["resource_id"],
-    }
+    type_, id_ = values["resource_type"], values["resource_id"]
     role = queries.get_row(AccessRole, values["role_id"])
-    given = {**values, "role": role.key, "resource": place}
+    given = {**values, "role": role.key, "resource": type_ and {"type": type_, "id": id_}}
     role_assignments.create(values["tenant_id"], given, source=values["source"], actor=actor)
 
 
-def _update_assignment(assignment: RoleAssignment, values: Values, actor: Actor) -> None:
-    """Assign the role that it was: another role took its place when that was deleted."""
-    role_assignments.remove(assignment.id, actor=actor)
-    again = {**assignment._asdict(), **values, "version": assignment.version + 1}
-    _assign_role(again, actor)
+def _update_assignment(row: RoleAssignment, values: Values, actor: Actor) -> None:
+    """Assign the role of then again; another one took its place when it was deleted."""
+    role_assignments.remove(row.id, actor=actor)
+    _assign_role({**row._asdict(), **values, "version": row.version + 1}, actor)
 
 
 def _update_override(override: FeatureOverride, values: Values, actor: Actor) -> None:
@@ -137,93 +134,63 @@ def _update_override(override: FeatureOverride, values: Values, actor: Actor) ->
     overrides.update_override(override.id, values, is_superadmin=True, actor=actor)
 
 
-SUBSCRIPTION_FIELDS = tuple(
-    column.name
-    for column in Subscription.__table__.columns
-    if column.name
-    not in (
-        *("tenant_id", "id", "created_at", "updated_at", "version", "bp_subscription_id"),
-        *("status_class", "source_timestamp", "read_at", "missing_since"),
-    )
-)
-OWN_FIELDS = ("billing_", "send_")  # of a subscription that a provider's events keep current
-
-
-def _left_of_subscription(subscription: Subscription) -> dict[str, str]:
-    if subscription.bp_provider is None:
-        return {"bp_provider": BY_PROVIDER}
-    fields = (name for name in SUBSCRIPTION_FIELDS if not name.startswith(OWN_FIELDS))
-    return dict.fromkeys(("id", "billing_cycle", *fields), BY_PROVIDER)
+def _left_of_subscription(row: Subscription) -> dict[str, str]:
+    """The tenant's own fields of a provider's subscription are those for its invoices."""
+    names = ("id", *KINDS["subscriptions"].fields) if row.bp_provider else ("bp_provider",)
+    own = {name for name in names if name.startswith(("billing_", "send_"))} - {"billing_cycle"}
+    return {name: "managed_by_provider" for name in names if name not in own}
 
 
 KINDS: Mapping[str, Kind] = {
     "tenant": Kind(
         "tenant",
         Tenant,
-        (
-            *("idp_org_id", "name", "slug", "primary_contact_name", "primary_contact_email"),
-            *("primary_contact_phone", "mailing_address_line_1", "mailing_address_line_2"),
-            *("mailing_city", "mailing_state", "mailing_zipcode", "mailing_country", "meta_data"),
-            *("is_active", "suspension_reason", "deletes_at", "plan_name"),
-        ),
         _update_tenant,
         left_of=lambda _: {
-            **dict.fromkeys(("is_active", "suspension_reason", "deletes_at"), "not_going_back"),
+            **dict.fromkeys(
+                ("is_active", "suspension_reason", "deletes_at", "idp_org_id"), "stays"
+            ),
             "plan_name": "follows_plan",
         },
     ),
     "custom_fields": Kind(
         "custom_field",
         CustomField,
-        ("label", "options", "is_required", "is_searchable", "is_active", "sort_order"),
         _update_field,
-        fixed=("entity_type", "field_key", "field_type"),
-        create=lambda values, actor: custom_fields.create(
-            values.pop("tenant_id"), values, actor=actor
-        ),
+        create=lambda values, actor: custom_fields.create(values["tenant_id"], values, actor=actor),
         remove=_remove_field,
     ),
     "roles": Kind(
         "role",
         AccessRole,
-        ("name", "permissions", "inherits", "assignable_by"),
-        lambda role, values, actor: roles.update(role.id, values, actor=actor),
-        fixed=("key",),
-        create=lambda values, actor: roles.create(values.pop("tenant_id"), values, actor=actor),
-        remove=lambda role, actor: roles.delete(role.id, actor=actor),
+        lambda row, values, actor: roles.update(row.id, values, actor=actor),
+        create=lambda values, actor: roles.create(values["tenant_id"], values, actor=actor),
+        remove=lambda row, actor: roles.delete(row.id, actor=actor),
     ),
     "users": Kind(
         "user",
         User,
-        ("idp_user_id", "email", "first_name", "last_name", "is_active", "meta_data"),
         _update_user,
-        remove=lambda user, actor: users.update(user.id, {"is_active": False}, actor=actor),
-        is_removed=lambda user: not user.is_active,
+        remove=lambda row, actor: users.update(row.id, {"is_active": False}, actor=actor),
+        is_removed=lambda row: not row.is_active,
     ),
     "memberships": Kind(
         "membership",
         Membership,
-        ("role", "is_active", "idp_membership_id"),
         _update_membership,
-        remove=lambda member, actor: memberships.set_active(member.id, False, actor=actor),
-        is_removed=lambda member: not member.is_active,
+        remove=lambda row, actor: memberships.set_active(row.id, False, actor=actor),
+        is_removed=lambda row: not row.is_active,
     ),
     "role_assignments": Kind(
         "role_assignment",
         RoleAssignment,
-        ("role_id",),
         _update_assignment,
-        fixed=(
-            *("membership_id", "group_id", "api_key_id", "resource_type", "resource_id"),
-            *("expires_at", "source"),
-        ),
         create=_assign_role,
         remove=lambda row, actor: role_assignments.remove(row.id, actor=actor),
     ),
     "subscriptions": Kind(
         "subscription",
         Subscription,
-        SUBSCRIPTION_FIELDS,
         lambda row, values, actor: subscriptions.write(row, values, {}, actor=actor),
         remove=lambda row, actor: subscriptions.cancel(row.id, at_period_end=False, actor=actor),
         is_removed=is_ended,
@@ -232,13 +199,11 @@ KINDS: Mapping[str, Kind] = {
     "overrides": Kind(
         "override",
         FeatureOverride,
-        ("plan_preset_id", "flag_value", "expires_at", "carry_over", "reason"),
         _update_override,
-        fixed=("flag_key",),
         create=lambda values, actor: overrides.create_override(
-            values.pop("tenant_id"), values, actor=actor
+            values["tenant_id"], values, actor=actor
         ),
-        remove=lambda override, actor: overrides.delete_override(override.id, actor=actor),
+        remove=lambda row, actor: overrides.delete_override(row.id, actor=actor),
         left_of=lambda _: {"plan_preset_id": "follows_plan"},
     ),
 }

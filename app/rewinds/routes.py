@@ -32,7 +32,7 @@ def create(body: dict[str, Json], tenant_id: str) -> tuple[Any, int, dict[str, s
     is compared with the tenant.
     """
     if body.pop("dry_run"):
-        return service.preview(tenant_id, body), 200, {}
+        return service.preview(tenant_id, body, actor=current_actor()), 200, {}
     made = service.create(tenant_id, body, actor=current_actor())
     return made, 202, {"Location": f"/v1/rewinds/{made.id}"}
 

@@ -19,35 +19,17 @@ from app.core.validation.schemas import AnswerSchema, Schema
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import RewindState
 
-MAX_IDS = 1000
+MOST = {"minItems": 1, "maxItems": 1000}
 
 
-class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+class RewindCreateSchema(Schema):
+    """The moment to go back to, and what goes back."""
 
     examples = {
         "to": "2026-11-24T14:00:00Z",
         "kinds": ["users", "memberships"],
         "only": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"],
-        "created_by_user_id": "platform:operator",
-        "state": "completed",
-        "to_position": "4711",
-        "position": "5120",
-        "counts": {"users": {"updated": 120, "removed": 40}},
-        "kind": "users",
-        "action": "updated",
-        "code": "email_taken",
-        "detail": "Another active user of this tenant has this e-mail address.",
-        "error": "",
     }
-    descriptions = {
-        "kind": "The kind of the row.",
-        "id": "The row's id.",
-    }
-
-
-class RewindCreateSchema(Documented):
-    """The moment to go back to, and what goes back."""
 
     to = Str(required=True, description="A time (RFC 3339) or a position of the event feed.")
     kinds = ListOf(
@@ -56,41 +38,51 @@ class RewindCreateSchema(Documented):
         metadata={"minItems": 1, "maxItems": len(KINDS)},
         description="Only rows of these kinds; without it, of all.",
     )
-    ids = ListOf(
+    ids = ListOf(  # marshmallow has an attribute `only`
         Uuid(),
         data_key="only",
         attribute="only",
         load_default=None,
-        metadata={"minItems": 1, "maxItems": MAX_IDS},
+        metadata=MOST,
         description="Only the rows with these ids.",
     )
-    dry_run = Bool(
-        load_default=True, description="True: change nothing, and answer what would change."
-    )
+    dry_run = Bool(load_default=True, description="Change nothing, and answer what would change.")
 
 
-class RewoundRowSchema(Documented, AnswerSchema):
+class RewoundRowSchema(AnswerSchema):
     """A row that a rewind would change."""
 
     examples = {"changes": {"first_name": {"before": "Augusta", "after": "Ada"}}}
 
-    kind = Literal(*KINDS)
-    id = Uuid()
+    kind = Literal(*KINDS, description="The kind of the row.")
+    id = Uuid(description="The row's id.")
     action = Literal("created", "updated", "removed", description="What would be done.")
     changes = JsonObject(description="Each field, `before` (now) and `after` (as it was).")
 
 
-class LeftOutSchema(Documented, AnswerSchema):
+class LeftOutSchema(AnswerSchema):
     """A row, or fields of it, that stay as they are."""
 
-    kind = Literal(*KINDS)
-    id = Uuid()
+    examples = {"code": "email_taken", "detail": "Another active user has this address."}
+
+    kind = Literal(*KINDS, description="The kind of the row.")
+    id = Uuid(description="The row's id.")
     code = Str(description="Why: the code of the error that a request would be answered with.")
     detail = Str(description="The same as a sentence.")
 
 
-class RewindSchema(Documented, AnswerSchema):
+class RewindSchema(AnswerSchema):
     """A rewind of a tenant, or the preview of one."""
+
+    examples = {
+        "created_by_user_id": "platform:operator",
+        "state": "completed",
+        "to_position": 4711,
+        "position": 5120,
+        "error": "",
+        "counts": {"users": {"updated": 120, "removed": 40}},
+        "only": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"],
+    }
 
     id = Uuid(nullable=True, description="Null for a preview.")
     tenant_id = Uuid()
@@ -99,8 +91,8 @@ class RewindSchema(Documented, AnswerSchema):
     state = Choice(
         RewindState, description="A rewind that left rows out is `completed` too; see `left_out`."
     )
-    to_position = Str(description="The position of the moment to go back to.")
-    position = Str(
+    to_position = Int(description="The position of the moment to go back to.")
+    position = Int(
         nullable=True,
         description="The rewind's own position: rows changed only after it stay, and a rewind `to`"
         " it takes this one back. Null until it has begun.",
@@ -115,7 +107,7 @@ class RewindSchema(Documented, AnswerSchema):
     )
     done = Int(description="The changes made so far; of a preview, those that would be made.")
     counts = JsonObject(description="Their number by kind and action.")
-    left_out_total = Int(description="The rows that stay as they are, at least in part.")
+    left_out_total = Int(description="How often rows stay as they are, at least in part.")
     error = Str(description="Why the rewind has failed; empty if it has not.")
     finished_at = AwareDateTime(nullable=True, description="When it ended (UTC); null until then.")
 
@@ -124,15 +116,13 @@ class RewindDetailSchema(RewindSchema):
     """A rewind with the rows that it left out; a preview also has the changes."""
 
     left_out = ListOf(Nested(LeftOutSchema), description="The first 1,000; of a preview, 100.")
-    changes = ListOf(
-        Nested(RewoundRowSchema), description="Of a preview, the first 100 changes; else empty."
-    )
+    changes = ListOf(Nested(RewoundRowSchema), description="The first 100 of a preview; else none.")
     is_complete = Bool(
         description="False for a preview of more than 10,000 changed rows: it counts only these."
     )
 
 
-class RewindQuerySchema(Documented, PageQuerySchema):
+class RewindQuerySchema(PageQuerySchema):
     """Filters of the list of rewinds."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)

@@ -9,6 +9,7 @@ address that somebody has until later, is tried again in a second one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -16,6 +17,7 @@ from uuid import UUID
 import psycopg2
 
 from app.core.actors import Actor
+from app.core.clock import utcnow
 from app.core.db import queries, retries, tenancy
 from app.core.db.statements import Statement
 from app.core.db.transactions import DATABASE_FAULTS, RowChanged, savepoint
@@ -24,13 +26,14 @@ from app.core.observability import logs
 from app.rewinds import service
 from app.rewinds.comparing import (
     CREATED,
-    FIND_LAST_VERSION,
+    FIRST,
     REMOVED,
     Difference,
     Period,
     compare,
     difference_of,
     find_changed,
+    left_out,
 )
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import Rewind, RewindState
@@ -39,12 +42,16 @@ from app.tenants.models import Tenant
 SLICE = 100  # rows
 ROUNDS = 2
 MAX_LEFT_OUT = 1000  # of one rewind
-RESUMABLE = (*DATABASE_FAULTS, RowChanged)
 REFUSED = (AppError, psycopg2.IntegrityError, psycopg2.DataError)
 FIND_OWN_POSITION = Statement(
     "rewinds.find_own_position",
-    "SELECT position FROM audit_positions WHERE tenant_id = :tenant_id"
-    " AND target_type = 'rewind' AND row_id = :id ORDER BY position, number LIMIT 1",
+    "SELECT min(position) FROM audit_positions WHERE tenant_id = :tenant_id"
+    " AND target_type = 'rewind' AND row_id = :id",
+)
+FIND_LAST_VERSION = Statement(
+    "rewinds.find_last_version",
+    "SELECT max(version) FROM audit_positions"
+    " WHERE tenant_id = :tenant_id AND target_type = :target_type AND row_id = :row_id",
 )
 
 
@@ -64,89 +71,89 @@ def steps(kinds: list[str]) -> list[Step]:
 
 
 def work(rewind_id: UUID) -> Iterator[Rewind | None]:
-    """Continue a rewind until it is finished; its row after each slice.
+    """Continue a rewind until it is finished; its row after each slice, None if that is gone.
 
-    None says that the rewind has no position yet, so the caller tries again a moment later. After an
-    error of the database the work can be resumed; any other makes the rewind ``failed``.
+    The first row has no ``position`` until the sequencer has given it: try again a moment later.
+    After an error of the database the work can be resumed; any other makes the rewind ``failed``.
     """
     logs.resume_request(f"rewind:{rewind_id}")  # the audit rows and the events have it
-    while True:
+    current = None
+    while current is None or current.finished_at is None:
         try:
             current = retries.run(partial(_do_next, rewind_id))
-        except RESUMABLE:
+        except (*DATABASE_FAULTS, RowChanged):
             raise
         except Exception as fault:
-            retries.run(partial(_fail, rewind_id, type(fault).__name__))
+            error = f"It ended with an unexpected error ({type(fault).__name__})."
+            retries.run(partial(_do_next, rewind_id, error))
             raise
-        if current is None:
-            return
-        yield current if current.position is not None else None
-        if current.finished_at is not None:
-            return
+        yield current
 
 
-def _do_next(rewind_id: UUID) -> Rewind | None:
-    """Do the next slice; None for a rewind that is gone with its tenant."""
+def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
+    """Do the next slice, or end the rewind with an ``error``."""
     tenancy.enter(tenancy.PLATFORM)
     current = queries.find_locked(Rewind, id=rewind_id)
     if current is None or current.finished_at is not None:
         return current
     tenancy.enter(tenancy.Scope(current.tenant_id))
-    tenant = queries.find_row(Tenant, id=current.tenant_id)
-    if tenant is None or tenant.deletes_at is not None:
-        return service.finish(current, {}, error="The deletion of the tenant is requested.")
+    tenant = queries.get_row(Tenant, current.tenant_id)
+    if tenant.deletes_at is not None:
+        error = "The deletion of the tenant is requested."
+    ahead = steps(current.kinds)[current.step :]
+    if error or not ahead:
+        return service.finish(current, error=error)
     if current.position is None:
         position = FIND_OWN_POSITION.scalar(tenant_id=current.tenant_id, id=current.id)
-        values: dict[str, Any] = {"position": position, "state": RewindState.RUNNING.value}
+        values = {"position": position, "state": RewindState.RUNNING.value}
         return queries.update_row(Rewind, current, values)[0] if position is not None else current
-    ahead = steps(current.kinds)[current.step :]
-    if not ahead:
-        return service.finish(current, {})
-    step = ahead[0]
     period = Period(current.tenant_id, current.to_position, current.position, current.only)
-    changed = find_changed(step.kind, period, current.last_id or service.FIRST, SLICE)
-    if len(changed) < SLICE:
-        values = {"step": current.step + 1, "last_id": None}
-    else:
-        values = {"last_id": changed[-1].row_id}
-    values |= _apply(current, step, period, changed)
-    return queries.update_row(Rewind, current, values)[0]
+    changed = find_changed(ahead[0].kind, period, current.last_id or FIRST, SLICE)
+    is_last = len(changed) < SLICE
+    reached = {
+        "step": current.step + is_last,
+        "last_id": None if is_last else changed[-1].row_id,
+        **_change_all(current, ahead[0], period, changed),
+    }
+    return queries.update_row(Rewind, current, reached)[0]
 
 
-def _apply(current: Rewind, step: Step, period: Period, changed: Any) -> dict[str, Any]:
+def _change_all(current: Rewind, step: Step, period: Period, changed: Any) -> dict[str, Any]:
     """Change the rows that differ; the columns that say what was done."""
-    counts = {kind: dict(numbers) for kind, numbers in current.counts.items()}
-    left_out, actor = list(current.left_out), Actor(current.created_by_user_id)
+    counts, actor = deepcopy(current.counts), Actor(current.created_by_user_id)
+    refused, done = list[dict[str, object]](), current.done
     new = {row.row_id: row for row in changed}
-    done, total = current.done, current.left_out_total
-    for one in [*compare(step.kind, period, changed)]:
-        found = [*service.entries(one)] if not step.removes else []
-        if one.action and (one.action == REMOVED) == step.removes:
-            try:
-                with savepoint():
-                    action = _change(one, new[one.row_id], period, actor)
-            except REFUSED as fault:
-                found.append(_refusal(one, fault))
-            else:
-                if action:
-                    done += 1
-                    numbers = counts.setdefault(one.kind, {})
-                    numbers[action] = numbers.get(action, 0) + 1
-        if step.is_last_round:
-            left_out += found[: MAX_LEFT_OUT - len(left_out)]
-            total += len(found)
-    return {"done": done, "counts": counts, "left_out": left_out, "left_out_total": total}
+    for one in [*compare(step.kind, period, changed)] if changed else ():
+        refused += [] if step.removes else one.left_out()
+        if not one.action or (one.action == REMOVED) is not step.removes:
+            continue
+        try:
+            with savepoint():
+                action = _change(one, new[one.row_id], period, actor)
+        except REFUSED as fault:
+            refused.append(_refusal(one, fault))
+        else:
+            done += bool(action)
+            if action:
+                service.count(counts, one.kind, action)
+    if not step.is_last_round:
+        return {"done": done, "counts": counts}
+    return {
+        "done": done,
+        "counts": counts,
+        "left_out": [*current.left_out, *refused][:MAX_LEFT_OUT],
+        "left_out_total": current.left_out_total + len(refused),
+    }
 
 
 def _change(one: Difference, changed: Any, period: Period, actor: Actor) -> str:
     """Change a row if it still differs, now that it is locked; returns what was done."""
-    kind, values = KINDS[one.kind], dict(one.values)
+    kind = KINDS[one.kind]
     if one.action == CREATED and kind.create is not None:
         place = {"tenant_id": period.tenant_id, "target_type": kind.target_type}
-        last = FIND_LAST_VERSION.scalar(
-            **place, row_id=one.row_id
-        )  # its ETags are never used again
-        kind.create({**values, "version": (last or 0) + 1}, actor)
+        last = FIND_LAST_VERSION.scalar(**place, row_id=one.row_id)  # no ETag means two states
+        again = {"updated_at": utcnow(), "version": (last or 0) + 1}
+        kind.create({**one.past._asdict(), **again}, actor)
         return one.action
     row = queries.lock_row(kind.model, one.row_id)
     fresh = difference_of(one.kind, changed, row, one.past)
@@ -158,17 +165,8 @@ def _change(one: Difference, changed: Any, period: Period, actor: Actor) -> str:
 
 
 def _refusal(one: Difference, fault: Exception) -> dict[str, object]:
-    """A row whose change was refused, as it is shown."""
-    shown = {"kind": one.kind, "id": str(one.row_id)}
     if isinstance(fault, Invalid):
-        return {**shown, "code": "invalid", "detail": fault.errors[0]["msg"]}
+        return left_out(one, "invalid", fault.errors[0]["msg"])
     if isinstance(fault, AppError):
-        return {**shown, "code": fault.code or "refused", "detail": fault.detail}
-    return {**shown, "code": "refused", "detail": "The database refuses the row."}
-
-
-def _fail(rewind_id: UUID, name: str) -> None:
-    tenancy.enter(tenancy.PLATFORM)
-    current = queries.find_locked(Rewind, id=rewind_id)
-    if current is not None and current.finished_at is None:
-        service.finish(current, {}, error=f"It ended with an unexpected error ({name}).")
+        return left_out(one, fault.code or "refused", fault.detail)
+    return left_out(one, "refused", "The database refuses the row.")

@@ -102,7 +102,7 @@ TAKE = {
 """Delete assignments of a target, or of the groups of a SCIM connection."""
 
 
-AGAIN = ("id", "created_at", "version")  # of an assignment that comes back
+AGAIN = ("id", "created_at", "updated_at", "version")  # of an assignment that comes back
 MAX_ENDED = 500  # assignments that a request deletes with their target
 NO_END = "an owner of the whole tenant has no end, as owners can make owners"
 

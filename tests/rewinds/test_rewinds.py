@@ -1,89 +1,66 @@
 """``POST /v1/tenants/{id}/rewind``: a tenant's rows are made again what they were."""
 
+from uuid import UUID, uuid4
+
 import pytest
 
+from app.audit.models import AuditEvent
 from app.rewinds.jobs import rewind
-from tests.factories import (
-    platform_token,
-)
+from app.tenants.models import Tenant
+from tests import database
+from tests.factories import create_limits, create_preset, limit_flag, platform_token
+from tests.imports.files import as_file, finish, member_line, post, user_line
+from tests.scim.directory import Directory, create_connection, replace
+
+SUBSCRIPTION = {
+    "bp_subscription_id": "sub_1",
+    "bp_customer_id": "cus_1",
+    "bp_plan_id": "price_1",
+    "bp_status": "active",
+    "plan_name": "free",
+    "start_date": "2026-01-01T00:00:00Z",
+    "billing_cycle": "monthly",
+    "per_cycle_billing_amount": 4900,
+}
 
 
-@pytest.fixture
-def call(api):
-    """Send a request with the operator's token; returns its data."""
-
-    def send(method, path, body=None, status=(200, 201, 202, 204), **query):
-        answer = api.request(method, path, token=platform_token(), json=body, query_string=query)
-        expected = status if isinstance(status, tuple) else (status,)
-        assert answer.status_code in expected, answer.text
-        found = answer.get_json(silent=True) or {}
-        return found.get("data", found)
-
-    return send
-
-
-@pytest.fixture
-def position(api):
-    """Let all changes have positions; returns the last."""
-
-    def read():
-        api.sequence()
-        return api.get("/v1/events?limit=1000", token=platform_token()).get_json()["next_cursor"]
-
-    return read
-
-
-@pytest.fixture
-def go_back(app, api, call):
-    """Rewind a tenant; returns the rewind when it is finished."""
-
-    def run(tenant_id, to, **wanted):
-        path = f"/v1/tenants/{tenant_id}/rewind"
-        made = call("POST", path, {"to": to, "dry_run": False, **wanted}, status=202)
-        api.sequence()
-        with app.app_context():
-            rewind(made["id"])
-        return call("GET", f"/v1/rewinds/{made['id']}")
-
-    return run
-
-
-@pytest.fixture
-def tenant(call):
-    body = {"name": "Acme", "slug": "acme", "idp_org_id": "org_acme"}
-    return call("POST", "/v1/tenants", body)["id"]
-
-
-@pytest.fixture
-def add_user(call, tenant):
-    def add(name, **values):
-        body = {"idp_user_id": name, "email": f"{name}@example.com", **values}
-        return call("POST", "/v1/users", body, tenant_id=tenant)["id"]
-
-    return add
+def codes_of(done):
+    return [(one["kind"], one["code"]) for one in done["left_out"]]
 
 
 class TestPreview:
-    def test_shows_what_would_change(self, call, tenant, add_user, position):
+    def test_shows_what_would_change_and_changes_nothing(self, call, tenant, add_user, position):
         user = add_user("ada", first_name="Ada")
         to = position()
         call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
         new = add_user("new")
-        position()
+        now = position()
 
         found = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": to})
 
-        assert found["state"] == "preview"
+        assert (found["state"], found["id"], found["done"]) == ("preview", None, 2)
         assert found["counts"] == {"users": {"updated": 1, "removed": 1}}
+        names = {"first_name": {"before": "Augusta", "after": "Ada"}}
         assert found["changes"] == [
-            {
-                "kind": "users",
-                "id": user,
-                "action": "updated",
-                "changes": {"first_name": {"before": "Augusta", "after": "Ada"}},
-            },
+            {"kind": "users", "id": user, "action": "updated", "changes": names},
             {"kind": "users", "id": new, "action": "removed", "changes": {}},
         ]
+        assert position() == now
+
+    def test_is_limited_to_kinds_and_ids(self, call, tenant, add_user, position):
+        users = [add_user(name) for name in ("a", "b")]
+        to = position()
+        for user in users:
+            call("PATCH", f"/v1/users/{user}", {"first_name": "Changed"})
+        call("PATCH", f"/v1/tenants/{tenant}", {"name": "Other"})
+        position()
+
+        path = f"/v1/tenants/{tenant}/rewind"
+        one = call("POST", path, {"to": to, "only": [users[1]]})
+        other = call("POST", path, {"to": to, "kinds": ["tenant"]})
+
+        assert [each["id"] for each in one["changes"]] == [users[1]]
+        assert other["counts"] == {"tenant": {"updated": 1}}
 
 
 class TestRewind:
@@ -100,3 +77,265 @@ class TestRewind:
         assert call("GET", f"/v1/users/{user}")["first_name"] == "Ada"
         assert call("GET", f"/v1/tenants/{tenant}")["name"] == "Acme"
         assert call("GET", f"/v1/users/{new}")["is_active"] is False
+
+    def test_each_change_is_audited_with_its_event(self, call, tenant, add_user, position, go_back):
+        user = add_user("ada", first_name="Ada")
+        to = position()
+        call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
+
+        done = go_back(tenant, to)
+
+        start = position()
+        feed = call("GET", "/v1/events", after=done["position"])
+        (event,) = [each for each in feed if each["type"] == "user.updated"]
+        audited = database.rows(AuditEvent, request_id=f"rewind:{done['id']}")
+        assert UUID(event["id"].removeprefix("evt_")) in {each.id for each in audited}
+        assert {each.actor for each in audited} == {done["created_by_user_id"]}
+        assert int(start) > done["position"]
+
+    def test_deleted_rows_come_back_with_their_ids(self, call, tenant, position, go_back):
+        create_preset("free", beta=False)
+        one = {"tenant_id": tenant}
+        field = {"entity_type": "user", "field_key": "team", "label": "Team", "field_type": "text"}
+        field = call("POST", "/v1/custom-fields", field, **one)["id"]
+        body = {"flag_key": "beta", "flag_value": True}
+        override = call("POST", "/v1/billing/flags/overrides", body, **one)
+        role = {"key": "clerk", "name": "Clerk", "permissions": []}
+        role = call("POST", "/v1/roles", role, **one)["id"]
+        to = position()
+        call("DELETE", f"/v1/billing/flags/overrides/{override['id']}")
+        again = call("POST", "/v1/billing/flags/overrides", {**body, "flag_value": False}, **one)
+        call("POST", f"/v1/custom-fields/{field}/archive")
+        call("DELETE", f"/v1/custom-fields/{field}")
+        call("DELETE", f"/v1/roles/{role}")
+
+        done = go_back(tenant, to)
+
+        assert done["left_out"] == []
+        (found,) = call("GET", "/v1/billing/flags/overrides", **one)
+        assert (found["id"], found["flag_value"]) == (override["id"], True)
+        assert (found["created_at"], again["id"] != found["id"]) == (override["created_at"], True)
+        assert found["updated_at"] > override["updated_at"]
+        assert call("GET", f"/v1/custom-fields/{field}")["is_active"] is True
+        assert call("GET", f"/v1/roles/{role}")["key"] == "clerk"
+        assert database.query("SELECT version FROM roles WHERE key = 'clerk'")[0].version > 1
+
+    def test_what_others_change_meanwhile_stays(
+        self, app, api, call, tenant, add_user, position, go_back
+    ):
+        changed, other = (add_user(name, first_name="First") for name in ("a", "b"))
+        to = position()
+        call("PATCH", f"/v1/users/{changed}", {"first_name": "Changed"})
+        body = {"to": to, "dry_run": False}
+        made = call("POST", f"/v1/tenants/{tenant}/rewind", body)
+        for user in (changed, other):
+            call("PATCH", f"/v1/users/{user}", {"last_name": "Meanwhile"})
+        api.sequence()
+        before = api.get(f"/v1/users/{changed}", token=platform_token()).headers["ETag"]
+
+        with app.app_context():
+            rewind(made["id"])
+
+        names = [call("GET", f"/v1/users/{user}")["last_name"] for user in (changed, other)]
+        assert names == ["", "Meanwhile"]  # the first is included, the audit trail has it
+        assert "Meanwhile" in str([each.before for each in database.rows(AuditEvent)])
+        late = api.patch(
+            f"/v1/users/{changed}",
+            token=platform_token(),
+            json={"last_name": "Late"},
+            headers={"If-Match": before},
+        )
+        assert late.status_code == 412
+
+    def test_waits_for_its_position(self, app, api, call, tenant, add_user, position):
+        user = add_user("ada", first_name="Ada")
+        to = position()
+        call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
+        made = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": to, "dry_run": False})
+        running = f"/v1/tenants/{tenant}/rewind"
+
+        with app.app_context():
+            rewind(made["id"])
+        answer = api.post(running, token=platform_token(), json={"to": to, "dry_run": False})
+
+        assert call("GET", f"/v1/rewinds/{made['id']}")["state"] == "pending"
+        assert (answer.status_code, answer.get_json()["code"]) == (409, "rewind_running")
+
+    def test_ends_when_the_tenant_will_be_deleted(self, app, api, call, tenant, position):
+        made = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": position(), "dry_run": False})
+        call("PATCH", f"/v1/tenants/{tenant}/active", is_active="false")
+        call("DELETE", f"/v1/tenants/{tenant}", {"slug": "acme"})
+
+        with app.app_context():
+            rewind(made["id"])
+
+        assert call("GET", f"/v1/rewinds/{made['id']}")["state"] == "failed"
+        again = {"to": position(), "dry_run": False}
+        answer = api.post(f"/v1/tenants/{tenant}/rewind", token=platform_token(), json=again)
+        assert answer.get_json()["code"] == "tenant_deleting"
+
+
+class TestLeftOut:
+    def test_an_address_that_somebody_has_taken(self, call, tenant, add_user, position, go_back):
+        user = add_user("ada")
+        to = position()
+        call("PATCH", f"/v1/users/{user}", {"email": "new@example.com"})
+        add_user("other", email="ada@example.com")
+
+        alone = go_back(tenant, to, only=[user])
+        all_ = go_back(tenant, to)  # then the other user is deactivated
+
+        assert codes_of(alone) == [("users", "email_taken")]
+        assert codes_of(all_) == []
+        assert call("GET", f"/v1/users/{user}")["email"] == "ada@example.com"
+
+    def test_members_beyond_the_seats(self, call, tenant, add_user, position, go_back):
+        for name in ("a", "b"):
+            add_user(name, "member")
+        to = position()
+        for member in call("GET", "/v1/memberships/tenant", tenant_id=tenant):
+            path = f"/v1/memberships/tenant/{member['id']}/active"
+            call("PATCH", path, is_active="false")
+        create_limits("free", limit_flag("seats", 1))
+
+        done = go_back(tenant, to)
+
+        assert codes_of(done) == [("memberships", "seat_limit")]
+        assert done["counts"] == {"memberships": {"updated": 1}}
+
+    def test_the_last_owner(self, call, tenant, add_user, position, go_back):
+        user = add_user("a")
+        to = position()
+        call("POST", "/v1/memberships/tenant", {"user_id": user, "role": "owner"}, tenant_id=tenant)
+
+        assert codes_of(go_back(tenant, to)) == [("memberships", "last_owner")]
+
+    def test_an_override_of_a_plan_that_is_gone(self, call, tenant, position, go_back):
+        plan = {"name": "gone", "flags": []}
+        plan["flags"] = [{"flag_key": "beta", "flag_type": "boolean", "default_value": False}]
+        plan = call("POST", "/v1/billing/plans", plan)["id"]
+        body = {"flag_key": "beta", "flag_value": True, "plan_preset_id": plan}
+        override = call("POST", "/v1/billing/flags/overrides", body, tenant_id=tenant)["id"]
+        to = position()
+        call("DELETE", f"/v1/billing/flags/overrides/{override}")
+        call("DELETE", f"/v1/billing/plans/{plan}")
+
+        done = go_back(tenant, to)
+
+        assert codes_of(done) == [("overrides", "invalid")]
+        assert "no such preset" in done["left_out"][0]["detail"]
+
+    def test_what_the_billing_provider_decides(self, call, tenant, position, go_back):
+        create_preset("growth")
+        one = call("POST", "/v1/billing/subscriptions", SUBSCRIPTION, tenant_id=tenant)["id"]
+        to = position()
+        path = f"/v1/billing/subscriptions/{one}"
+        call("PATCH", path, {"plan_name": "growth", "billing_city": "Other"})
+        database.execute("UPDATE subscriptions SET bp_provider = 'stripe'")
+
+        done = go_back(tenant, to)
+
+        left = [("tenant", "follows_plan"), ("subscriptions", "managed_by_provider")]
+        assert codes_of(done) == left
+        found = call("GET", path)
+        assert (found["plan_name"], found["billing_city"]) == ("growth", "")
+
+    def test_an_erased_person(self, app, call, tenant, add_user, position, go_back):
+        user = add_user("ada", first_name="Ada")
+        to = position()
+        call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
+        erase = app.test_cli_runner().invoke(args=["users", "erase", user, "--yes"])
+        assert erase.exit_code == 0, erase.output
+
+        done = go_back(tenant, to)
+
+        assert done["state"] == "completed"
+        assert "Ada" not in str(call("GET", "/v1/users", tenant_id=tenant))
+        assert "ada" not in str(call("GET", f"/v1/rewinds/{done['id']}")["left_out"]).lower()
+
+    def test_a_row_whose_creation_is_not_recorded(self, call, tenant, add_user, position, go_back):
+        user = add_user("ada")
+        database.execute("DELETE FROM event_outbox WHERE type = 'user.created'")
+        to = position()
+        call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
+
+        done = go_back(tenant, to)
+
+        assert codes_of(done) == [("users", "not_recorded")]
+        assert call("GET", f"/v1/users/{user}")["is_active"] is True
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("body", "loc"),
+        [
+            ({}, ["to"]),
+            ({"to": "x"}, ["to"]),
+            ({"to": "2999-01-01T00:00:00Z"}, ["to"]),
+            ({"to": "2020-01-01T00:00:00Z"}, ["to"]),  # the tenant did not exist
+            ({"kinds": ["users", "keys"]}, ["kinds", 1]),
+            ({"kinds": []}, ["kinds"]),
+            ({"only": []}, ["only"]),
+            ({"only": ["x"]}, ["only", 0]),
+            ({"dry_run": "maybe"}, ["dry_run"]),
+        ],
+    )
+    def test_say_where(self, api, tenant, position, body, loc):
+        sent = {"to": position(), **body} if body else body
+        answer = api.post(f"/v1/tenants/{tenant}/rewind", token=platform_token(), json=sent)
+
+        assert answer.status_code == 422, answer.text
+        assert [one["loc"] for one in answer.get_json()["detail"]] == [["body", *loc]]
+
+    def test_ids_that_are_of_no_row(self, api, tenant, add_user, position):
+        ids = [add_user("ada"), str(uuid4())]
+        sent = {"to": position(), "only": ids}
+
+        answer = api.post(f"/v1/tenants/{tenant}/rewind", token=platform_token(), json=sent)
+
+        assert [one["loc"] for one in answer.get_json()["detail"]] == [["body", "only", 1]]
+
+    def test_another_version_of_the_tenant(self, api, tenant, position):
+        sent = {"token": platform_token(), "json": {"to": position()}}
+
+        path = f"/v1/tenants/{tenant}/rewind"
+        answers = [api.post(path, headers={"If-Match": tag}, **sent) for tag in ('"1"', '"2"')]
+
+        assert [answer.status_code for answer in answers] == [200, 412]
+
+
+class TestStory:
+    def test_a_bad_import_is_seen_and_taken_back(self, app, api, call, tenant, position, go_back):
+        _, token = create_connection(database.row(Tenant, id=UUID(tenant)))
+        directory = Directory(app, token)
+        person = directory.add_user("ada@example.com", name={"givenName": "Ada"})
+        user = call("POST", "/v1/users", person_named("hand", last_name="Right"), tenant_id=tenant)[
+            "id"
+        ]
+        start = position()
+        wrong = [
+            user_line("hand", "org_acme", last_name="Wrong"),
+            *(user_line(f"bad{number}", "org_acme") for number in range(120)),
+            *(member_line(f"bad{number}", "admin", "org_acme") for number in range(120)),
+        ]
+        finish(app, post(api, as_file(*wrong)).get_json()["data"]["id"])
+        position()
+
+        changes = call("GET", f"/v1/tenants/{tenant}/changes", **{"from": start})
+        shown = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": start})
+        done = go_back(tenant, start)
+
+        assert len(changes) == 241
+        counts = {"users": {"updated": 1, "removed": 120}, "memberships": {"removed": 120}}
+        assert (shown["counts"], done["counts"], done["left_out"]) == (counts, counts, [])
+        assert call("GET", f"/v1/users/{user}")["last_name"] == "Right"
+        active = call("GET", "/v1/users", tenant_id=tenant, is_active="true")
+        assert {one["id"] for one in active} == {user, person["id"]}
+        sync = directory.patch(f"/Users/{person['id']}", replace("name.familyName", "Lovelace"))
+        assert sync.status_code == 200, sync.text
+        new = directory.add_user("bad1@example.com")  # nobody active has the address
+        assert call("GET", f"/v1/users/{new['id']}")["is_active"] is True
+
+
+def person_named(name, **values):
+    return {"idp_user_id": name, "email": f"{name}@example.com", **values}
