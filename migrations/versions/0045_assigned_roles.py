@@ -20,7 +20,7 @@ def upgrade():
     with op.get_context().autocommit_block():
         op.execute("DROP INDEX CONCURRENTLY IF EXISTS ix_memberships_owners")
         op.execute(
-            "CREATE INDEX CONCURRENTLY ix_memberships_owners ON memberships (tenant_id)"
+            "CREATE INDEX CONCURRENTLY IF NOT EXISTS ix_memberships_owners ON memberships (tenant_id)"
             " WHERE role = 'owner'"
         )
     drop()
