@@ -128,6 +128,12 @@ def upgrade():
             ondelete="CASCADE",
         ),
         sa.ForeignKeyConstraint(
+            ["tenant_id", "group_id"],
+            ["scim_groups.tenant_id", "scim_groups.id"],
+            name=op.f("fk_role_assignments_tenant_id_group_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
             ["api_key_id"],
             ["api_keys.id"],
             name=op.f("fk_role_assignments_api_key_id"),
@@ -159,7 +165,6 @@ def upgrade():
             ["tenant_id", "role_id", "created_at", "id"],
             ["role_id", "created_at", "id"],
             ["tenant_id", "resource_type", "resource_id", "created_at", "id"],
-            ["tenant_id", "resource_type", "resource_id", "role_id", "membership_id"],
         ),
     ):
         for columns in indexes:
@@ -181,15 +186,9 @@ def upgrade():
         op.create_index(
             f"uq_role_assignments_{target}",
             "role_assignments",
-            [target, "tenant_id", "resource_type", "resource_id", "role_id"],
+            [target, "tenant_id", "role_id", "resource_type", "resource_id"],
             unique=True,
             postgresql_nulls_not_distinct=True,
-            postgresql_where=sa.text(f"{target} IS NOT NULL"),
-        )
-        op.create_index(
-            op.f(f"ix_role_assignments_{target}_created_at_id"),
-            "role_assignments",
-            [target, "created_at", "id"],
             postgresql_where=sa.text(f"{target} IS NOT NULL"),
         )
     op.create_index(
