@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from uuid import UUID
 
 from app.core.db import tenancy
+from app.core.jobs import slices
 from app.core.jobs.queues import Queue, job
 from app.imports import service
 from app.imports.work import work
-
-TURN = 5.0  # seconds of work, before the worker takes the next job of all queues
 
 
 @job(queue=Queue.IMPORTS)
 def apply_import(import_id: str) -> None:
     """Apply an import. It is harmless to run it twice, or again after it was killed."""
-    deadline = time.monotonic() + TURN
-    for current in work(UUID(import_id)):
-        if current.finished_at is None and time.monotonic() > deadline:
-            apply_import.push(import_id)
-            return
+    current = slices.take_turn(work(UUID(import_id)))
+    if current is not None and current.finished_at is None:
+        apply_import.push(import_id)
 
 
 @job(queue=Queue.IMPORTS, every=30)

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from app.core import json_text
 from app.core.actors import Actor
-from app.core.db import queries, retries, tenancy
-from app.core.db.transactions import DATABASE_FAULTS, RowChanged
+from app.core.db import queries, tenancy
 from app.core.db.writes import writes
 from app.core.errors import Entry, error
+from app.core.jobs import slices
 from app.core.validation import messages
 from app.imports import files, lines, service
 from app.imports.apply import apply_set
@@ -29,7 +29,6 @@ MAX_FAULTS = 1000  # of one import
 MAX_FAULT = 8 * 1024  # bytes of a line's errors
 MAX_INPUT = 1024  # bytes of an error's input
 TOO_LONG = "The errors of this line are too long to be shown."
-RESUMABLE = (*DATABASE_FAULTS, RowChanged)
 
 Counts = dict[str, dict[str, int]]
 
@@ -39,14 +38,7 @@ def work(import_id: UUID) -> Iterator[Import]:
 
     After an error of the database the work can be resumed; any other makes the import ``failed``.
     """
-    while True:
-        try:
-            current = retries.run(partial(_apply_next, import_id))
-        except RESUMABLE:
-            raise
-        except Exception as fault:
-            retries.run(partial(_fail, import_id, type(fault).__name__))
-            raise
+    for current in slices.run(partial(_apply_next, import_id), partial(_fail, import_id)):
         yield current
         if current.finished_at is not None:
             return
@@ -109,11 +101,11 @@ def _apply_next(import_id: UUID) -> Import:
     return queries.update_row(Import, current, values)[0]
 
 
-def _fail(import_id: UUID, name: str) -> None:
+def _fail(import_id: UUID, reason: str) -> None:
     tenancy.enter(tenancy.PLATFORM)
     current = queries.lock_row(Import, import_id)
     if current.finished_at is None:
-        service.finish(current, {}, error=f"It ended with an unexpected error ({name}).")
+        service.finish(current, {}, error=reason)
 
 
 def add_counts(counts: Counts, results: Iterable[Result]) -> Counts:

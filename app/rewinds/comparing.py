@@ -13,6 +13,7 @@ from app.rewinds.kinds import KINDS, LEFT
 
 CREATED, UPDATED, REMOVED = "created", "updated", "removed"
 FIRST = UUID(int=0)
+RANGE = ("tenant_id", "to_position", "position", "only")  # of a rewind: what it takes back
 SET_MOMENT = Statement(
     "rewinds.set_moment", "SELECT set_config('app.as_of_position', :position, true)"
 )
@@ -23,7 +24,7 @@ FIND_CHANGED = Statement(
     WITH changed AS MATERIALIZED (
         SELECT DISTINCT row_id FROM audit_positions
         WHERE tenant_id = :tenant_id AND target_type = :target_type
-            AND position > :since AND position <= :until AND row_id > :after
+            AND position > :to_position AND position <= :position AND row_id > :after
             AND (CAST(:only AS text[]) IS NULL OR row_id = ANY (CAST(:only AS text[])::uuid[]))
         ORDER BY row_id LIMIT :limit
     )
@@ -31,55 +32,46 @@ FIND_CHANGED = Statement(
         SELECT FROM audit_positions p
         JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id
         WHERE p.tenant_id = :tenant_id AND p.target_type = :target_type AND p.row_id = c.row_id
-            AND p.position > :since AND p.position <= :until
+            AND p.position > :to_position AND p.position <= :position
             AND a.action = :target_type || '.created'
     ) AS is_new FROM changed c ORDER BY row_id
     """,
 )
 
 
-class Period(NamedTuple):
-    """The changes that are taken back: those after ``since``, up to ``until``."""
-
-    tenant_id: UUID
-    since: int
-    until: int
-    only: Sequence[str] | None
-
-
 class Difference(NamedTuple):
     """What has to be done (``action``) so that a row is what it was, with the values to set.
 
-    ``left`` has codes of :data:`LEFT` for what stays as it is.
+    ``changed`` is its row of :func:`find_changed`; ``left`` has codes of :data:`LEFT` for what stays
+    as it is.
     """
 
     kind: str
-    row_id: UUID
+    changed: Any
     now: Any
     past: Any
     action: str = ""
     values: Mapping[str, Any] = {}
     left: Sequence[str] = ()
 
-    def left_out(self) -> list[dict[str, object]]:
-        return [left_out(self, code, LEFT[code]) for code in self.left]
 
-
-def left_out(one: Difference, code: str, detail: str) -> dict[str, object]:
+def left_out(one: Difference, code: str, detail: str = "") -> dict[str, object]:
     """A row that stays as it is, at least in part, as answers have it."""
-    return {"kind": one.kind, "id": str(one.row_id), "code": code, "detail": detail}
+    detail = detail or LEFT[code]
+    return {"kind": one.kind, "id": str(one.changed.row_id), "code": code, "detail": detail}
 
 
-def find_changed(kind: str, period: Period, after: UUID, limit: int) -> list[Any]:
-    """The next rows that were changed in the period, by id: ``row_id``, ``is_new``."""
+def find_changed(kind: str, rewind: Any, after: UUID, limit: int) -> list[Any]:
+    """The next rows whose changes the rewind takes back, by id: ``row_id``, ``is_new``."""
+    place = {name: getattr(rewind, name) for name in RANGE}
     types = {"target_type": KINDS[kind].target_type}
-    return FIND_CHANGED.all(**period._asdict(), **types, after=after, limit=limit)
+    return FIND_CHANGED.all(**place, **types, after=after, limit=limit)
 
 
-def compare(kind: str, period: Period, changed: Sequence[Any]) -> Iterator[Difference]:
+def compare(kind: str, rewind: Any, changed: Sequence[Any]) -> Iterator[Difference]:
     """The rows of :func:`find_changed` that are not what they were. Nothing is locked."""
-    SET_MOMENT.execute(position=str(period.since))
-    place = {"tenant_id": period.tenant_id, "ids": [row.row_id for row in changed]}
+    SET_MOMENT.execute(position=str(rewind.to_position))
+    place = {"tenant_id": rewind.tenant_id, "ids": [row.row_id for row in changed]}
     past, now = ({row.id: row for row in each.all(**place)} for each in _statements(kind))
     for row in changed:
         one = difference_of(kind, row, now.get(row.row_id), past.get(row.row_id))
@@ -89,7 +81,7 @@ def compare(kind: str, period: Period, changed: Sequence[Any]) -> Iterator[Diffe
 
 def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
     """What differs between a row now and then; each is None where there is none."""
-    how, same = KINDS[kind], Difference(kind, changed.row_id, now, past)
+    how, same = KINDS[kind], Difference(kind, changed, now, past)
     if now is None:
         if past is None:
             return same

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from app.auth.permissions import Role
 from app.core.actors import Actor
@@ -58,8 +59,9 @@ LEFT = {
 class Kind:
     """How rows of a kind go back; ``target_type`` is that of their audit rows.
 
-    ``update`` sets values of a locked row. Without ``create``, rows are only ever erased.
-    ``is_removed``: whether a row is as ``remove`` leaves it, where that does not delete it.
+    ``update`` sets values of a locked row. ``create`` and ``remove`` are the service's functions;
+    without ``create``, rows are only ever erased. ``is_removed``: whether a row is as ``remove``
+    leaves it, where that does not delete it.
     ``left_of`` has the fields of a row that stay as they are, each with a code of :data:`LEFT`; with
     ``id``, the row is not removed either.
     """
@@ -67,8 +69,8 @@ class Kind:
     target_type: str
     model: Any
     update: Callable[[Any, Values, Actor], object]
-    create: Callable[[Values, Actor], object] | None = None
-    remove: Callable[[Any, Actor], object] | None = None
+    create: Callable[..., object] | None = None
+    remove: Callable[..., object] | None = None
     is_removed: Callable[[Any], bool] = lambda _: False
     left_of: Callable[[Any], Mapping[str, str]] = lambda _: {}
 
@@ -111,27 +113,33 @@ def _update_field(field: CustomField, values: Values, actor: Actor) -> None:
     (custom_fields.restore if is_active else custom_fields.archive)(field.id, actor=actor)
 
 
-def _remove_field(field: CustomField, actor: Actor) -> None:
+def _remove_field(field_id: UUID, *, actor: Actor) -> None:
     """Archive the field; the second round deletes it."""
-    (custom_fields.archive if field.is_active else custom_fields.delete)(field.id, actor=actor)
+    is_active = queries.get_row(CustomField, field_id).is_active
+    (custom_fields.archive if is_active else custom_fields.delete)(field_id, actor=actor)
 
 
-def _assign_role(values: Values, actor: Actor) -> None:
+def _assign_role(tenant_id: UUID, values: Values, *, actor: Actor) -> None:
     type_, id_ = values["resource_type"], values["resource_id"]
     role = queries.get_row(AccessRole, values["role_id"])
     given = {**values, "role": role.key, "resource": type_ and {"type": type_, "id": id_}}
-    role_assignments.create(values["tenant_id"], given, source=values["source"], actor=actor)
+    role_assignments.create(tenant_id, given, source=values["source"], actor=actor)
 
 
 def _update_assignment(row: RoleAssignment, values: Values, actor: Actor) -> None:
     """Assign the role of then again; another one took its place when it was deleted."""
     role_assignments.remove(row.id, actor=actor)
-    _assign_role({**row._asdict(), **values, "version": row.version + 1}, actor)
+    again = {**row._asdict(), **values, "version": row.version + 1}
+    _assign_role(row.tenant_id, again, actor=actor)
 
 
 def _update_override(override: FeatureOverride, values: Values, actor: Actor) -> None:
     values = {"flag_value": override.flag_value, **values}
     overrides.update_override(override.id, values, is_superadmin=True, actor=actor)
+
+
+def _is_inactive(row: User | Membership) -> bool:
+    return not row.is_active
 
 
 def _left_of_subscription(row: Subscription) -> dict[str, str]:
@@ -141,58 +149,48 @@ def _left_of_subscription(row: Subscription) -> dict[str, str]:
     return {name: "managed_by_provider" for name in names if name not in own}
 
 
+LEFT_OF_TENANT = {
+    **dict.fromkeys(("is_active", "suspension_reason", "deletes_at", "idp_org_id"), "stays"),
+    "plan_name": "follows_plan",
+}
 KINDS: Mapping[str, Kind] = {
-    "tenant": Kind(
-        "tenant",
-        Tenant,
-        _update_tenant,
-        left_of=lambda _: {
-            **dict.fromkeys(
-                ("is_active", "suspension_reason", "deletes_at", "idp_org_id"), "stays"
-            ),
-            "plan_name": "follows_plan",
-        },
-    ),
+    "tenant": Kind("tenant", Tenant, _update_tenant, left_of=lambda _: LEFT_OF_TENANT),
     "custom_fields": Kind(
-        "custom_field",
-        CustomField,
-        _update_field,
-        create=lambda values, actor: custom_fields.create(values["tenant_id"], values, actor=actor),
-        remove=_remove_field,
+        "custom_field", CustomField, _update_field, custom_fields.create, _remove_field
     ),
     "roles": Kind(
         "role",
         AccessRole,
         lambda row, values, actor: roles.update(row.id, values, actor=actor),
-        create=lambda values, actor: roles.create(values["tenant_id"], values, actor=actor),
-        remove=lambda row, actor: roles.delete(row.id, actor=actor),
+        roles.create,
+        roles.delete,
     ),
     "users": Kind(
         "user",
         User,
         _update_user,
-        remove=lambda row, actor: users.update(row.id, {"is_active": False}, actor=actor),
-        is_removed=lambda row: not row.is_active,
+        remove=partial(users.update, values={"is_active": False}),
+        is_removed=_is_inactive,
     ),
     "memberships": Kind(
         "membership",
         Membership,
         _update_membership,
-        remove=lambda row, actor: memberships.set_active(row.id, False, actor=actor),
-        is_removed=lambda row: not row.is_active,
+        remove=partial(memberships.set_active, is_active=False),
+        is_removed=_is_inactive,
     ),
     "role_assignments": Kind(
         "role_assignment",
         RoleAssignment,
         _update_assignment,
-        create=_assign_role,
-        remove=lambda row, actor: role_assignments.remove(row.id, actor=actor),
+        _assign_role,
+        role_assignments.remove,
     ),
     "subscriptions": Kind(
         "subscription",
         Subscription,
         lambda row, values, actor: subscriptions.write(row, values, {}, actor=actor),
-        remove=lambda row, actor: subscriptions.cancel(row.id, at_period_end=False, actor=actor),
+        remove=partial(subscriptions.cancel, at_period_end=False),
         is_removed=is_ended,
         left_of=_left_of_subscription,
     ),
@@ -200,10 +198,8 @@ KINDS: Mapping[str, Kind] = {
         "override",
         FeatureOverride,
         _update_override,
-        create=lambda values, actor: overrides.create_override(
-            values["tenant_id"], values, actor=actor
-        ),
-        remove=lambda row, actor: overrides.delete_override(row.id, actor=actor),
+        overrides.create_override,
+        overrides.delete_override,
         left_of=lambda _: {"plan_preset_id": "follows_plan"},
     ),
 }

@@ -22,7 +22,7 @@ from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES
 from app.history import past
-from app.rewinds.comparing import FIRST, SET_MOMENT, Difference, Period, compare, find_changed
+from app.rewinds.comparing import FIRST, SET_MOMENT, Difference, compare, find_changed, left_out
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import Rewind, RewindState
 from app.tenants.models import Tenant
@@ -53,30 +53,29 @@ CONFLICTS = {"uq_rewinds_unfinished": RewindRunning}
 
 def preview(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) -> Any:
     """What a rewind would do now; nothing is written. Raises what :func:`create` does."""
-    values = _check(tenant_id, wanted, actor)
-    period = Period(values["tenant_id"], values["to_position"], NOW, values["only"])
+    values = with_defaults(Rewind.__table__, _check(tenant_id, wanted, actor))
+    rewind = SimpleNamespace(**{**values, "position": NOW})
     rest, found, counts = MAX_COMPARED, list[Difference](), dict[str, dict[str, int]]()
     for kind in wanted["kinds"]:
         after = FIRST
-        while rest > 0 and (changed := find_changed(kind, period, after, min(COMPARED, rest))):
-            found += compare(kind, period, changed)
+        while rest > 0 and (changed := find_changed(kind, rewind, after, min(COMPARED, rest))):
+            found += compare(kind, rewind, changed)
             after, rest = changed[-1].row_id, rest - len(changed)
-    changes, left_out = [one for one in found if one.action], list[dict[str, object]]()
-    for one in found:
-        left_out += one.left_out()
+    changes = [one for one in found if one.action]
+    left = [left_out(one, code) for one in found for code in one.left]
     for one in changes:
         count(counts, one.kind, one.action)
-    shown = {
-        **dict.fromkeys(("id", "created_at")),
-        "state": RewindState.PREVIEW,
-        "done": len(changes),
-        "counts": counts,
-        "left_out": left_out[:SHOWN],
-        "left_out_total": len(left_out),
-        "changes": [_change_of(one) for one in changes[:SHOWN]],
-        "is_complete": rest > 0,
-    }
-    return SimpleNamespace(**{**with_defaults(Rewind.__table__, values), **shown})
+    vars(rewind).update(
+        dict.fromkeys(("id", "created_at", "position")),
+        state=RewindState.PREVIEW,
+        done=len(changes),
+        counts=counts,
+        left_out=left[:SHOWN],
+        left_out_total=len(left),
+        changes=[_change_of(one) for one in changes[:SHOWN]],
+        is_complete=rest > 0,
+    )
+    return rewind
 
 
 def create(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) -> Any:
@@ -165,4 +164,4 @@ def _change_of(one: Difference) -> dict[str, object]:
         name: {"before": getattr(one.now, name, None), "after": getattr(one.past, name)}
         for name in fields
     }
-    return {"kind": one.kind, "id": one.row_id, "action": one.action, "changes": changes}
+    return {"kind": one.kind, "id": one.changed.row_id, "action": one.action, "changes": changes}

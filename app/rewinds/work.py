@@ -18,23 +18,14 @@ import psycopg2
 
 from app.core.actors import Actor
 from app.core.clock import utcnow
-from app.core.db import queries, retries, tenancy
+from app.core.db import queries, tenancy
 from app.core.db.statements import Statement
-from app.core.db.transactions import DATABASE_FAULTS, RowChanged, savepoint
+from app.core.db.transactions import savepoint
 from app.core.errors import AppError, Invalid
+from app.core.jobs import slices
 from app.core.observability import logs
-from app.rewinds import service
-from app.rewinds.comparing import (
-    CREATED,
-    FIRST,
-    REMOVED,
-    Difference,
-    Period,
-    compare,
-    difference_of,
-    find_changed,
-    left_out,
-)
+from app.rewinds import comparing, service
+from app.rewinds.comparing import CREATED, REMOVED, Difference, left_out
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import Rewind, RewindState
 from app.tenants.models import Tenant
@@ -70,24 +61,20 @@ def steps(kinds: list[str]) -> list[Step]:
     return [Step(*each, number == ROUNDS - 1) for number in range(ROUNDS) for each in passes]
 
 
-def work(rewind_id: UUID) -> Iterator[Rewind | None]:
-    """Continue a rewind until it is finished; its row after each slice, None if that is gone.
+def work(rewind_id: UUID) -> Iterator[Rewind]:
+    """Continue a rewind until it is finished; its row after each slice, none if that is gone.
 
-    The first row has no ``position`` until the sequencer has given it: try again a moment later.
-    After an error of the database the work can be resumed; any other makes the rewind ``failed``.
+    It ends where the sequencer has not given the rewind its ``position`` yet: try again a moment
+    later. After an error of the database it can be resumed; any other makes the rewind ``failed``.
     """
     logs.resume_request(f"rewind:{rewind_id}")  # the audit rows and the events have it
-    current = None
-    while current is None or current.finished_at is None:
-        try:
-            current = retries.run(partial(_do_next, rewind_id))
-        except (*DATABASE_FAULTS, RowChanged):
-            raise
-        except Exception as fault:
-            error = f"It ended with an unexpected error ({type(fault).__name__})."
-            retries.run(partial(_do_next, rewind_id, error))
-            raise
+    do_next = partial(_do_next, rewind_id)
+    for current in slices.run(do_next, do_next):
+        if current is None:
+            return
         yield current
+        if current.finished_at is not None or current.position is None:
+            return
 
 
 def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
@@ -107,58 +94,55 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
         position = FIND_OWN_POSITION.scalar(tenant_id=current.tenant_id, id=current.id)
         values = {"position": position, "state": RewindState.RUNNING.value}
         return queries.update_row(Rewind, current, values)[0] if position is not None else current
-    period = Period(current.tenant_id, current.to_position, current.position, current.only)
-    changed = find_changed(ahead[0].kind, period, current.last_id or FIRST, SLICE)
+    after = current.last_id or comparing.FIRST
+    changed = comparing.find_changed(ahead[0].kind, current, after, SLICE)
     is_last = len(changed) < SLICE
     reached = {
         "step": current.step + is_last,
         "last_id": None if is_last else changed[-1].row_id,
-        **_change_all(current, ahead[0], period, changed),
+        **_change_all(current, ahead[0], changed),
     }
     return queries.update_row(Rewind, current, reached)[0]
 
 
-def _change_all(current: Rewind, step: Step, period: Period, changed: Any) -> dict[str, Any]:
+def _change_all(current: Rewind, step: Step, changed: list[Any]) -> dict[str, Any]:
     """Change the rows that differ; the columns that say what was done."""
     counts, actor = deepcopy(current.counts), Actor(current.created_by_user_id)
     refused, done = list[dict[str, object]](), current.done
-    new = {row.row_id: row for row in changed}
-    for one in [*compare(step.kind, period, changed)] if changed else ():
-        refused += [] if step.removes else one.left_out()
+    for one in comparing.compare(step.kind, current, changed) if changed else ():
+        if not step.removes:
+            refused += [left_out(one, code) for code in one.left]
         if not one.action or (one.action == REMOVED) is not step.removes:
             continue
         try:
             with savepoint():
-                action = _change(one, new[one.row_id], period, actor)
+                action = _change(one, current.tenant_id, actor)
         except REFUSED as fault:
             refused.append(_refusal(one, fault))
         else:
             done += bool(action)
             if action:
                 service.count(counts, one.kind, action)
-    if not step.is_last_round:
-        return {"done": done, "counts": counts}
-    return {
-        "done": done,
-        "counts": counts,
-        "left_out": [*current.left_out, *refused][:MAX_LEFT_OUT],
-        "left_out_total": current.left_out_total + len(refused),
-    }
+    reached = {"done": done, "counts": counts}
+    if step.is_last_round:
+        reached["left_out"] = [*current.left_out, *refused][:MAX_LEFT_OUT]
+        reached["left_out_total"] = current.left_out_total + len(refused)
+    return reached
 
 
-def _change(one: Difference, changed: Any, period: Period, actor: Actor) -> str:
+def _change(one: Difference, tenant_id: UUID, actor: Actor) -> str:
     """Change a row if it still differs, now that it is locked; returns what was done."""
     kind = KINDS[one.kind]
     if one.action == CREATED and kind.create is not None:
-        place = {"tenant_id": period.tenant_id, "target_type": kind.target_type}
-        last = FIND_LAST_VERSION.scalar(**place, row_id=one.row_id)  # no ETag means two states
-        again = {"updated_at": utcnow(), "version": (last or 0) + 1}
-        kind.create({**one.past._asdict(), **again}, actor)
+        place = {"tenant_id": tenant_id, "target_type": kind.target_type}
+        last = FIND_LAST_VERSION.scalar(**place, row_id=one.changed.row_id)
+        again = {"updated_at": utcnow(), "version": (last or 0) + 1}  # no ETag means two states
+        kind.create(tenant_id, {**one.past._asdict(), **again}, actor=actor)
         return one.action
-    row = queries.lock_row(kind.model, one.row_id)
-    fresh = difference_of(one.kind, changed, row, one.past)
+    row = queries.lock_row(kind.model, one.changed.row_id)
+    fresh = comparing.difference_of(one.kind, one.changed, row, one.past)
     if fresh.action == REMOVED and kind.remove is not None:
-        kind.remove(row, actor)
+        kind.remove(row.id, actor=actor)
     elif fresh.action:
         kind.update(row, dict(fresh.values), actor)
     return fresh.action

@@ -9,6 +9,7 @@ import pytest
 
 from app.audit.models import AuditEvent
 from app.core.clock import utcnow
+from app.core.jobs import slices
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.core.jobs.worker import make_worker
 from app.imports import apply, jobs, work
@@ -64,7 +65,7 @@ class TestInterrupted:
 
     def test_lets_other_jobs_have_their_turn(self, app, api, monkeypatch):
         import_id = start(api, *people(600))
-        monkeypatch.setattr(jobs, "TURN", 0)
+        monkeypatch.setattr(slices, "TURN", 0)
 
         with app.app_context():
             jobs.apply_import(import_id)
