@@ -29,6 +29,7 @@ from app.log_streams import service as log_streams
 from app.log_streams.models import LogStream
 from app.memberships.models import Membership
 from app.plans.models import PlanPreset
+from app.rewinds.models import Rewind
 from app.roles.models import AccessResource, AccessRole, ProductPermission, RoleAssignment
 from app.setup_links.models import SetupLink
 from app.sso_connections import service as sso_connections
@@ -156,6 +157,20 @@ def create_setup_link(tenant_id: UUID, **values: Any) -> SetupLink:
         "updated_by_user_id": SYSTEM_CLI.id,
     }
     return save(SetupLink, **defaults | values)
+
+
+def create_rewind(tenant_id: UUID, **values: Any) -> Rewind:
+    """A finished rewind."""
+    defaults = {
+        "tenant_id": tenant_id,
+        "created_by_user_id": SYSTEM_CLI.id,
+        "state": "completed",
+        "to_position": 0,
+        "to_time": utcnow(),
+        "kinds": ["user"],
+        "finished_at": utcnow(),
+    }
+    return save(Rewind, **defaults | values)
 
 
 def person_token(subject: str, email: str | None = None) -> str:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from app.core.db import tenancy
 from app.core.db.statements import Statement
+from app.core.jobs.queues import logged_errors
 
 CHANGES = 10_000
 FIND_END = Statement("past_bases.find_end", "SELECT max(ordered_position) FROM event_feed")
@@ -33,8 +34,9 @@ def add_due() -> None:
         end = FIND_END.scalar()
         tenants = FIND_TENANTS.scalars(end=end)
     for tenant_id in tenants:
-        while add(tenant_id):
-            pass
+        with logged_errors("base_not_written", tenant_id=str(tenant_id)):
+            while add(tenant_id):
+                pass
     if tenants:
         with tenancy.platform_transaction():
             MOVE_ON.execute(end=end)

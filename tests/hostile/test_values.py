@@ -98,6 +98,7 @@ class TestHostileValues:
                 for name, value in values.items():
                     answer = world.send(operation, query={parameter: value})
 
+                    expected = None if operation.has_own_protocol else expected
                     tally.note(
                         f"{operation.name} ?{parameter} {name}", judged(operation, answer, expected)
                     )

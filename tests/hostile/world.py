@@ -164,6 +164,7 @@ def create_world(app: Flask, document: Document) -> World:
         "domain_id": factories.create_domain(tenant),
         "join_request_id": factories.create_join_request(tenant),
         "lot_id": factories.create_lot(tenant.id),
+        "rewind_id": factories.create_rewind(tenant.id),
         "setup_link_id": factories.create_setup_link(tenant.id),
         "invitation_id": factories.create_invitation(tenant.id),
     }

@@ -40,6 +40,7 @@ from tests.factories import (
     create_override,
     create_preset,
     create_resource,
+    create_rewind,
     create_role,
     create_setup_link,
     create_sso_connection,
@@ -122,6 +123,7 @@ def fill(app, api, sender, slug, preset):
     create_webhook_endpoint(tenant.id)
     create_log_stream(tenant.id)
     create_setup_link(tenant.id)
+    create_rewind(tenant.id)
     create_invitation(tenant.id)
     create_sso_connection(tenant.id)
     role = create_role(tenant)

@@ -94,7 +94,7 @@ class TestEveryRead:
         document = api.get("/openapi.json").get_json()
         compared = 0
         for one, names in offers(document):
-            if not one.names_a_row:
+            if not one.path.endswith("}"):  # as /changes
                 continue
             query = f"include={','.join(names)}"
             for item in api.get(f"{one.collection}?{query}", token=world).get_json()["data"]:

@@ -5,9 +5,11 @@ A new one needs an entry in :data:`CASES`, whose test puts a failing item first,
 """
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
+from app.audit.models import PastBase
 from app.core.clock import utcnow
 from app.core.jobs import queues
 from app.core.jobs.queues import JOBS
@@ -17,6 +19,8 @@ from app.credits.models import CreditLot
 from app.domains import challenges, checks
 from app.domains import jobs as domains
 from app.domains.models import Domain
+from app.history import bases
+from app.history import jobs as history
 from app.imports import jobs as imports
 from app.imports import service as import_service
 from app.imports.models import Import, ImportPiece
@@ -76,6 +80,8 @@ WITHOUT_ITEMS = {
     "app.operations.jobs.remove_old_email_events": STATEMENTS,
     "app.privacy.jobs.delete_due_tenants": PUSHES,
     "app.privacy.jobs.delete_tenant": ONE_ITEM,
+    "app.rewinds.jobs.resume_rewinds": PUSHES,
+    "app.rewinds.jobs.rewind": "tests/rewinds: a row that is refused is left out",
     "app.roles.jobs.remove_ended": STATEMENTS,
     "app.search.jobs.build_search_terms": ONE_ITEM,
     "app.search.jobs.resume_search_builds": PUSHES,
@@ -268,7 +274,26 @@ def check_domains(app, api, bad, monkeypatch):
     ]
 
 
+def add_bases(app, api, bad, monkeypatch):
+    ids = []
+    for name in ("bad", "good", "last"):
+        body = {"name": name, "idp_org_id": f"org_{name}"}
+        answer = api.post("/v1/tenants", token=platform_token(), json=body)
+        ids.append(UUID(answer.get_json()["data"]["id"]))
+    api.sequence()
+    database.execute("UPDATE event_feed SET ordered_position = last_position")
+    add = bases.add
+    monkeypatch.setattr(bases, "add", lambda tenant_id: add(tenant_id, 1))
+    bad(bases, "add", lambda tenant_id: tenant_id == ids[0])
+
+    history.add_bases()
+
+    based = {row.tenant_id for row in database.rows(PastBase)}
+    return ids[0] not in based and ids[1] in based
+
+
 CASES = {
+    "app.history.jobs.add_bases": add_bases,
     "app.domains.jobs.check_domains": check_domains,
     "app.credits.jobs.refresh_credits": refresh_credits,
     "app.imports.jobs.apply_import": apply_import,
