@@ -167,7 +167,7 @@ def create_rewind(tenant_id: UUID, **values: Any) -> Rewind:
         "state": "completed",
         "to_position": 0,
         "to_time": utcnow(),
-        "kinds": ["user"],
+        "kinds": ["users"],
         "finished_at": utcnow(),
     }
     return save(Rewind, **defaults | values)

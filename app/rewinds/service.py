@@ -118,7 +118,8 @@ def finish(running: Rewind, *, error: str = "") -> Rewind:
     names = ("state", "done", "counts", "left_out_total", "error")
     change = Change({"state": running.state}, {name: getattr(finished, name) for name in names})
     actor = Actor(running.created_by_user_id)
-    record(f"rewind.{state.value}", finished, change, actor=actor)
+    action = "rewind.failed" if error else "rewind.completed"
+    record(action, finished, change, actor=actor)
     return finished
 
 

@@ -191,7 +191,7 @@ ACTIONS: dict[str, Action] = {
     "revoke_invitation": Action(),
     "revoke_setup_link": Action(),
     "rewind_log_stream": Action({"from": "beginning"}),
-    "rewind_tenant": Action({"to": "0", "kinds": ["user"], **SLUG}, is_platforms=True),
+    "rewind_tenant": Action({"to": "0", "kinds": ["users"], **SLUG}, is_platforms=True),
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),
