@@ -82,16 +82,13 @@ def compare(kind: str, rewind: Any, changed: Sequence[Any]) -> Iterator[Differen
 def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
     """What differs between a row now and then; each is None where there is none."""
     how, same = KINDS[kind], Difference(kind, changed, now, past)
+    if past is None and (now is None or how.is_removed(now)):
+        return same
     if now is None:
-        if past is None:
-            return same
-        is_erased = how.create is None
-        return same._replace(left=["erased"]) if is_erased else same._replace(action=CREATED)
+        return same._replace(action=CREATED) if how.create else same._replace(left=["erased"])
     left_of = how.left_of(now)
     if past is None:
         code = left_of.get("id", "" if changed.is_new else "not_recorded")
-        if how.is_removed(now):
-            return same
         return same._replace(left=[code]) if code else same._replace(action=REMOVED)
     change = difference(now, {name: getattr(past, name) for name in how.fields})
     after = change.after if change else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from app.core.http.pagination import ONE_TENANT, PageQuerySchema
 from app.core.validation.fields import (
     AwareDateTime,
@@ -19,7 +21,10 @@ from app.core.validation.schemas import AnswerSchema, Schema
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import RewindState
 
-MOST = {"minItems": 1, "maxItems": 1000}
+ONLY: dict[str, Any] = {
+    "data_key": "only",
+    "attribute": "only",
+}  # marshmallow has an attribute `only`
 
 
 class RewindCreateSchema(Schema):
@@ -38,13 +43,12 @@ class RewindCreateSchema(Schema):
         metadata={"minItems": 1, "maxItems": len(KINDS)},
         description="Only rows of these kinds; without it, of all.",
     )
-    ids = ListOf(  # marshmallow has an attribute `only`
+    ids = ListOf(
         Uuid(),
-        data_key="only",
-        attribute="only",
         load_default=None,
-        metadata=MOST,
+        metadata={"minItems": 1, "maxItems": 1000},
         description="Only the rows with these ids.",
+        **ONLY,
     )
     dry_run = Bool(load_default=True, description="Change nothing, and answer what would change.")
 
@@ -99,11 +103,7 @@ class RewindSchema(AnswerSchema):
     )
     kinds = ListOf(Literal(*KINDS), description="The kinds that go back.")
     ids = ListOf(
-        Uuid(),
-        data_key="only",
-        attribute="only",
-        nullable=True,
-        description="The only rows that go back; null for all.",
+        Uuid(), nullable=True, description="The only rows that go back; null for all.", **ONLY
     )
     done = Int(description="The changes made so far; of a preview, those that would be made.")
     counts = JsonObject(description="Their number by kind and action.")

@@ -49,13 +49,14 @@ class RewindRunning(Conflict):
 
 
 CONFLICTS = {"uq_rewinds_unfinished": RewindRunning}
+Counts = dict[str, dict[str, int]]
 
 
 def preview(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) -> Any:
     """What a rewind would do now; nothing is written. Raises what :func:`create` does."""
     values = with_defaults(Rewind.__table__, _check(tenant_id, wanted, actor))
     rewind = SimpleNamespace(**{**values, "position": NOW})
-    rest, found, counts = MAX_COMPARED, list[Difference](), dict[str, dict[str, int]]()
+    rest, found, counts = MAX_COMPARED, list[Difference](), Counts()
     for kind in wanted["kinds"]:
         after = FIRST
         while rest > 0 and (changed := find_changed(kind, rewind, after, min(COMPARED, rest))):
@@ -104,10 +105,11 @@ def shown(row: Rewind) -> Any:
     return SimpleNamespace(**row._asdict(), changes=[], is_complete=True)
 
 
-def count(counts: dict[str, dict[str, int]], kind: str, action: str) -> None:
-    """Add one to the number of rows of a kind and an action."""
-    numbers = counts.setdefault(kind, {})
-    numbers[action] = numbers.get(action, 0) + 1
+def count(counts: Counts, kind: str, action: str) -> None:
+    """Add one to the number of rows of a kind and an action; nothing for no action."""
+    if action:
+        numbers = counts.setdefault(kind, {})
+        numbers[action] = numbers.get(action, 0) + 1
 
 
 def finish(running: Rewind, *, error: str = "") -> Rewind:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 import psycopg2
@@ -46,21 +46,6 @@ FIND_LAST_VERSION = Statement(
 )
 
 
-class Step(NamedTuple):
-    """A pass over the changed rows of a kind."""
-
-    kind: str
-    removes: bool
-    is_last_round: bool
-
-
-def steps(kinds: list[str]) -> list[Step]:
-    """The passes of a rewind in their order."""
-    ordered = [kind for kind in KINDS if kind in kinds]
-    passes = [(kind, False) for kind in ordered] + [(kind, True) for kind in reversed(ordered)]
-    return [Step(*each, number == ROUNDS - 1) for number in range(ROUNDS) for each in passes]
-
-
 def work(rewind_id: UUID) -> Iterator[Rewind]:
     """Continue a rewind until it is finished; its row after each slice, none if that is gone.
 
@@ -84,35 +69,43 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
     if current is None or current.finished_at is not None:
         return current
     tenancy.enter(tenancy.Scope(current.tenant_id))
-    tenant = queries.get_row(Tenant, current.tenant_id)
-    if tenant.deletes_at is not None:
+    if queries.get_row(Tenant, current.tenant_id).deletes_at is not None:
         error = "The deletion of the tenant is requested."
-    ahead = steps(current.kinds)[current.step :]
-    if error or not ahead:
+    kinds = [kind for kind in KINDS if kind in current.kinds]
+    steps = [(kind, False) for kind in kinds] + [(kind, True) for kind in reversed(kinds)]
+    round_, number = divmod(current.step, len(steps))
+    if error or round_ == ROUNDS:
         return service.finish(current, error=error)
     if current.position is None:
         position = FIND_OWN_POSITION.scalar(tenant_id=current.tenant_id, id=current.id)
         values = {"position": position, "state": RewindState.RUNNING.value}
         return queries.update_row(Rewind, current, values)[0] if position is not None else current
-    after = current.last_id or comparing.FIRST
-    changed = comparing.find_changed(ahead[0].kind, current, after, SLICE)
+    kind, removes = steps[number]
+    changed = comparing.find_changed(kind, current, current.last_id or comparing.FIRST, SLICE)
     is_last = len(changed) < SLICE
-    reached = {
+    counts, refused = _change_all(current, kind, changed, removes=removes)
+    reached: dict[str, object] = {
         "step": current.step + is_last,
         "last_id": None if is_last else changed[-1].row_id,
-        **_change_all(current, ahead[0], changed),
+        "done": sum(sum(numbers.values()) for numbers in counts.values()),
+        "counts": counts,
     }
+    if round_ == ROUNDS - 1:
+        reached["left_out"] = [*current.left_out, *refused][:MAX_LEFT_OUT]
+        reached["left_out_total"] = current.left_out_total + len(refused)
     return queries.update_row(Rewind, current, reached)[0]
 
 
-def _change_all(current: Rewind, step: Step, changed: list[Any]) -> dict[str, Any]:
-    """Change the rows that differ; the columns that say what was done."""
+def _change_all(
+    current: Rewind, kind: str, changed: list[Any], *, removes: bool
+) -> tuple[service.Counts, list[dict[str, object]]]:
+    """Change or remove the rows that differ; returns the new counts, and what is left out."""
     counts, actor = deepcopy(current.counts), Actor(current.created_by_user_id)
-    refused, done = list[dict[str, object]](), current.done
-    for one in comparing.compare(step.kind, current, changed) if changed else ():
-        if not step.removes:
+    refused = list[dict[str, object]]()
+    for one in comparing.compare(kind, current, changed) if changed else ():
+        if not removes:
             refused += [left_out(one, code) for code in one.left]
-        if not one.action or (one.action == REMOVED) is not step.removes:
+        if not one.action or (one.action == REMOVED) is not removes:
             continue
         try:
             with savepoint():
@@ -120,14 +113,8 @@ def _change_all(current: Rewind, step: Step, changed: list[Any]) -> dict[str, An
         except REFUSED as fault:
             refused.append(_refusal(one, fault))
         else:
-            done += bool(action)
-            if action:
-                service.count(counts, one.kind, action)
-    reached = {"done": done, "counts": counts}
-    if step.is_last_round:
-        reached["left_out"] = [*current.left_out, *refused][:MAX_LEFT_OUT]
-        reached["left_out_total"] = current.left_out_total + len(refused)
-    return reached
+            service.count(counts, kind, action)
+    return counts, refused
 
 
 def _change(one: Difference, tenant_id: UUID, actor: Actor) -> str:

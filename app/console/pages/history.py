@@ -14,7 +14,7 @@ from flask import abort, redirect, request
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, page
-from app.console.fields import Field
+from app.console.fields import Field, choices
 from app.console.lists import PAGE, Filter, Listing, filter_values, show_list, zone_of
 from app.console.next_page import Notice, set_notice
 from app.core.clock import utcnow
@@ -31,7 +31,6 @@ SINCE: dict[str, Callable[[datetime], datetime]] = {
 }
 MOMENTS = (Filter("from", "From", kind="datetime-local"), Filter("to", "To", kind="datetime-local"))
 TYPE = Filter("target_type", "Type")
-FILTERS = (*MOMENTS, TYPE)
 COLUMNS = "last_at target_type target_name target_id actor_name actors actions changes"
 
 
@@ -95,17 +94,15 @@ def list_changes(tenant_id: UUID) -> Shown:
     if since:
         address = {"from": shown(since(now).isoformat())}
         return redirect(f"{request.path}?{urlencode(address)}", 303)
-    given = {"from": SINCE["Since yesterday"](now).isoformat(), **filter_values(FILTERS)}
+    given = {"from": SINCE["Since yesterday"](now).isoformat(), **filter_values((*MOMENTS, TYPE))}
     moments = {one.name: moment_of(given[one.name]) for one in MOMENTS if one.name in given}
     query = {**moments, "include": "target_name,actor_name"}
     answer = api.call("GET", f"/v1/tenants/{tenant_id}/changes", query=query)
     refused = answer.status in (409, 422)
     rows = [] if refused else api.succeeded(answer).data[::-1]
-    kinds = [
-        (kind, kind.replace("_", " ")) for kind in sorted({row["target_type"] for row in rows})
-    ]
+    types = choices(*sorted({row["target_type"] for row in rows}))
     rows = [row for row in rows if given.get(TYPE.name) in (None, row["target_type"])]
-    listing = Listing((*MOMENTS, replace(TYPE, choices=kinds)), given, problem=answer.refusal)
+    listing = Listing((*MOMENTS, replace(TYPE, choices=types)), given, problem=answer.refusal)
     listing.values |= {name: shown(one) for name, one in moments.items()}
     at = max(0, request.args.get("cursor", 0, int))
     listing.rows = rows if request.args.get("format") == "csv" else rows[at : at + PAGE]
