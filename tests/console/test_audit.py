@@ -10,8 +10,11 @@ import pytest
 from flask import Flask
 
 from app import create_app
+from app.audit.service import record_creation
+from app.core.actors import SYSTEM_CLI
 from app.core.clock import utcnow
 from app.emails.models import Suppression
+from app.events import positions
 from app.extensions import db
 from app.tenants.models import Tenant
 from tests import database
@@ -75,6 +78,15 @@ def known_person(world: dict[str, Any]) -> None:
 
 def unused_permission(world: dict[str, Any]) -> None:
     database.execute("UPDATE roles SET permissions = '{}' WHERE key = 'clerk'")
+
+
+def known_tenant(world: dict[str, Any]) -> None:
+    """Let the audit trail know the tenant."""
+    with database.platform_transaction():
+        record_creation("tenant.created", database.row(Tenant), actor=SYSTEM_CLI)
+    database.execute("UPDATE event_feed SET last_position = (SELECT max(position) FROM events)")
+    with world["app"].app_context():
+        positions.sequence()
 
 
 def order(world: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +203,11 @@ ACTIONS: dict[str, Action] = {
     "revoke_invitation": Action(),
     "revoke_setup_link": Action(),
     "rewind_log_stream": Action({"from": "beginning"}),
-    "rewind_tenant": Action({"to": "0", "kinds": ["users"], **SLUG}, is_platforms=True),
+    "rewind_tenant": Action(
+        lambda _: {"to": utcnow().isoformat(), "kinds": ["users"], **SLUG},
+        is_platforms=True,
+        prepare=known_tenant,
+    ),
     "rotate_connection": Action(),
     "rotate_endpoint": Action(),
     "send_test_event": Action({"type": "user.created"}),
@@ -218,7 +234,7 @@ def world(app):
     tenant = finding.create_tenant(name="Acme", slug="acme")
     world = create_world(tenant)
     user, membership, _ = create_member(tenant, "member", email="member@example.com")
-    return world | {"user_id": user.id, "membership_id": membership.id}
+    return world | {"app": app, "user_id": user.id, "membership_id": membership.id}
 
 
 class TestEveryAction:
