@@ -135,6 +135,12 @@ INSERT INTO invitations (tenant_id, id, created_at, updated_at, version, created
     rotation, expires_at, mails)
 SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', email, email_key, 'member', 'owner', '{}',
     'api', '', id::text, 1, created_at + interval '7 days', 0 FROM users;
+INSERT INTO rewinds (tenant_id, id, created_at, updated_at, version, created_by_user_id, state,
+    to_position, to_time, position, kinds, step, done, counts, left_out, left_out_total, error,
+    finished_at)
+SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'completed', 0, now(), 1, '[]', 0, 0, '{}',
+    '[]', 0, '', now()
+FROM users;
 INSERT INTO setup_links (tenant_id, id, created_at, updated_at, version, created_by_user_id,
     updated_by_user_id, scopes, contact, digest, session_digest, expires_at)
 SELECT tenant_id, id, created_at, updated_at, 1, 'x', 'x', '{scim}', email, id::text, idp_user_id,
