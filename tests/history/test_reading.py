@@ -260,6 +260,16 @@ class TestOneTenant:
         assert again.get_json()["data"]["first_name"] == "Ada"
         assert elsewhere.status_code == 422
 
+    def test_the_last_value_of_a_repeated_parameter_counts(self, api, life):
+        life, tenant_id, user = life
+        other = life.tenants[1]["id"]
+        now = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
+
+        sent = f"as_of=0&as_of={now}&tenant_id={other}&tenant_id={tenant_id}"
+        answer = api.get(f"/v1/users?{sent}", token=life.token)
+
+        assert user["id"] in [each["id"] for each in answer.get_json()["data"]]
+
     @pytest.mark.parametrize(
         ("method", "path", "as_of", "word"),
         [

@@ -197,9 +197,10 @@ def _enter_past(endpoint: Endpoint, request: Request, path: Mapping[str, str]) -
     loc = ("query", AS_OF)
     if not endpoint.has_past:
         raise Invalid(value_error(loc, "this operation does not read the past"))
-    if present := [name for name in request.args if name.startswith(PRESENT_ONLY)]:
+    query = parser.query_values(request)
+    if present := [name for name in query if name.startswith(PRESENT_ONLY)]:
         raise Invalid(value_error(loc, f"cannot be given with {present[0]}"))
     enter: Callable[..., dict[str, str]] = flask.current_app.extensions["enter_past"]
-    tenant_id = id_or_none(request.args.get("tenant_id", ""))
+    tenant_id = id_or_none(query.get("tenant_id", ""))
     row_id = next(filter(None, map(id_or_none, path.values())), None)
-    return enter(request.args[AS_OF], tenant_id, endpoint.operation_id, row_id)
+    return enter(query[AS_OF], tenant_id, endpoint.operation_id, row_id)
