@@ -43,7 +43,7 @@ MAX_OLD_SECRETS = 4
 SECRET_BYTES = 32
 
 LOCK_PLATFORM = Statement(
-    "webhook_endpoints.lock_platform", select(func.pg_advisory_xact_lock(7_021_118))
+    "webhook_endpoints.lock_platform", select(func.pg_advisory_xact_lock(7_021_132))
 )
 
 _failing = WebhookEndpoint.is_active & text(
