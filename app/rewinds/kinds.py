@@ -7,6 +7,7 @@ To add a kind, add an entry to :data:`KINDS`, in the order in which rows need ea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from uuid import UUID
 from app.auth.permissions import Role
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.transactions import savepoint
 from app.core.db.writes import writes
 from app.core.json_text import Json
 from app.custom_fields import metadata
@@ -114,9 +116,13 @@ def _update_field(field: CustomField, values: Values, actor: Actor) -> None:
 
 
 def _remove_field(field_id: UUID, *, actor: Actor) -> None:
-    """Archive the field; the second round deletes it."""
-    is_active = queries.get_row(CustomField, field_id).is_active
-    (custom_fields.archive if is_active else custom_fields.delete)(field_id, actor=actor)
+    """Delete the field; one with many index rows is archived, and the second round deletes it."""
+    if not queries.get_row(CustomField, field_id).is_active:
+        custom_fields.delete(field_id, actor=actor)
+        return
+    custom_fields.archive(field_id, actor=actor)
+    with suppress(custom_fields.IndexRowsLeft), savepoint():
+        custom_fields.delete(field_id, actor=actor)
 
 
 def _assign_role(tenant_id: UUID, values: Values, *, actor: Actor) -> None:

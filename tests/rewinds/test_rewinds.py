@@ -120,6 +120,21 @@ class TestRewind:
         assert call("GET", f"/v1/roles/{role}")["key"] == "clerk"
         assert database.query("SELECT version FROM roles WHERE key = 'clerk'")[0].version > 1
 
+    def test_a_field_whose_key_another_one_has_comes_back(self, call, tenant, position, go_back):
+        one = {"tenant_id": tenant}
+        field = {"entity_type": "user", "field_key": "team", "label": "Team", "field_type": "text"}
+        made = call("POST", "/v1/custom-fields", field, **one)
+        to = position()
+        call("POST", f"/v1/custom-fields/{made['id']}/archive")
+        call("DELETE", f"/v1/custom-fields/{made['id']}")
+        call("POST", "/v1/custom-fields", {**field, "field_type": "integer"}, **one)
+
+        done = go_back(tenant, to)
+
+        assert (done["left_out"], done["done"]) == ([], 2)
+        (found,) = call("GET", "/v1/custom-fields", **one)
+        assert (found["id"], found["field_type"]) == (made["id"], "text")
+
     def test_what_others_change_meanwhile_stays(
         self, app, api, call, tenant, add_user, position, go_back
     ):
