@@ -14,6 +14,8 @@ from app.core.db.models import UNBOUNDED, Moment
 from app.core.json_text import Json
 from app.extensions import Model
 
+ERASED = "[erased]"  # what takes the place of a value that an erasure removes
+
 
 class AuditEvent(Model):
     """Who changed which row, and the values of the changed fields before and after.

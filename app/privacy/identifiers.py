@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+from app.audit.models import ERASED
 from app.core.json_text import dumps_text
 from app.inbox.providers.payloads import Unreadable, parse
 
-ERASED = "[erased]"
 ERASED_ACTOR = f"platform:{ERASED}"
 FEW = 50  # up to so many addresses are searched for one by one, anywhere in a text
 NESTED = 4  # encodings inside one another, such as JSON in a text of JSON

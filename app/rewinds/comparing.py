@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from app.audit.models import ERASED
 from app.core.db.queries import difference
 from app.core.db.statements import Statement
 from app.rewinds.kinds import KINDS, LEFT
@@ -92,8 +93,12 @@ def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
         return same._replace(left=[code]) if code else same._replace(action=REMOVED)
     change = difference(now, {name: getattr(past, name) for name in how.fields})
     after = change.after if change else {}
-    values = {name: value for name, value in after.items() if name not in left_of}
-    left = sorted({left_of[name] for name in after if name in left_of})
+    codes = {
+        name: left_of.get(name, "erased" if ERASED in str(value) else "")
+        for name, value in after.items()
+    }
+    values = {name: after[name] for name, code in codes.items() if not code}
+    left = sorted({*codes.values()} - {""})
     return same._replace(action=UPDATED if values else "", values=values, left=left)
 
 

@@ -51,7 +51,7 @@ LEFT = {
     "stays": "A rewind does not change the tenant's state, nor its id at the identity provider.",
     "follows_plan": "This follows the tenant's plan.",
     "managed_by_provider": ManagedByProvider.detail,
-    "erased": "The row was erased.",
+    "erased": "The row, or a value that it had, was erased.",
     "not_recorded": "The audit trail does not have the creation of the row.",
 }
 """Why something stays as it is before anything is tried: codes with their sentences."""

@@ -268,6 +268,23 @@ class TestLeftOut:
         assert "Ada" not in str(call("GET", "/v1/users", tenant_id=tenant))
         assert "ada" not in str(call("GET", f"/v1/rewinds/{done['id']}")["left_out"]).lower()
 
+    def test_a_contact_who_was_erased(self, app, call, tenant, add_user, position, go_back):
+        user = add_user("ada")
+        path, email = f"/v1/tenants/{tenant}", "primary_contact_email"
+        call("PATCH", path, {email: "ada@example.com", "primary_contact_name": "Ada"})
+        to = position()
+        bob = {email: "bob@example.com", "primary_contact_name": "Bob"}
+        call("PATCH", path, {**bob, "name": "Other"})
+        erase = app.test_cli_runner().invoke(args=["users", "erase", user, "--yes"])
+        assert erase.exit_code == 0, erase.output
+
+        done = go_back(tenant, to)
+
+        assert codes_of(done) == [("tenant", "erased")]
+        found = call("GET", path)
+        assert {name: found[name] for name in bob} == bob
+        assert found["name"] == "Acme"
+
     def test_a_row_whose_creation_is_not_recorded(self, call, tenant, add_user, position, go_back):
         user = add_user("ada")
         database.execute("DELETE FROM event_outbox WHERE type = 'user.created'")

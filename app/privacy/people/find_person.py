@@ -10,13 +10,13 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, func, or_, select
 
-from app.audit.models import AuditEvent
+from app.audit.models import ERASED, AuditEvent
 from app.auth.models import PlatformAdmin
 from app.auth.tenant_actors import is_of_tenant
 from app.core.db.queries import parse_id
 from app.core.errors import Conflict, NotFound
 from app.identity_sync.store import Kind
-from app.privacy.identifiers import ERASED, Identifiers
+from app.privacy.identifiers import Identifiers
 from app.privacy.people.person import Person, PersonNotFound
 from app.privacy.people.person_rows import (
     INVITATIONS,

@@ -24,12 +24,12 @@ from sqlalchemy import (
     update,
 )
 
-from app.audit.models import PastBase
+from app.audit.models import ERASED, PastBase
 from app.core.db.queries import id_or_none
 from app.emails.models import EmailEventRecord, EmailMessage
 from app.events.positions import LOCK_KEY
 from app.inbox.providers.payloads import digest
-from app.privacy.identifiers import ERASED, Identifiers
+from app.privacy.identifiers import Identifiers
 from app.privacy.mentions import MAIL_TEXTS, MAILS, OUTBOX, PLACED, Reader, is_about
 from app.privacy.people.person import Person
 from app.privacy.people.person_rows import CONTACT_ADDRESSES, CONTACT_FIELDS, targets_of

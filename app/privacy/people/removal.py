@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from uuid_utils.compat import uuid7
 
-from app.audit.models import AuditEvent
+from app.audit.models import ERASED, AuditEvent
 from app.auth.models import ConsoleSession, ConsoleTicket, PlatformAdmin
 from app.core.actors import Actor
 from app.core.clock import utcnow
@@ -43,7 +43,7 @@ from app.events.models import EventFeed, OutboxEvent
 from app.extensions import db
 from app.inbox.models import Status
 from app.inbox.providers.payloads import digest
-from app.privacy.identifiers import ERASED, ERASED_ACTOR, joined
+from app.privacy.identifiers import ERASED_ACTOR, joined
 from app.privacy.mentions import (
     ANSWERS,
     EVENTS,
@@ -86,8 +86,8 @@ DIRECTORY, MANAGER = ScimUser.__table__, (ENTERPRISE, "manager")
 ROLES = RoleAssignment.__table__
 SESSIONS = (ConsoleSession.__table__, ConsoleTicket.__table__)
 MARGIN = timedelta(minutes=5)  # longer than any transaction that is open when the erasure begins
-# A worker locks the row of the event that it applies, so it waits for this lock, or this for it.
-STOP_INBOX = text("LOCK TABLE webhook_events, imports IN EXCLUSIVE MODE")
+# A worker locks the row of what it applies, so it waits for this lock, or this for it.
+STOP_WORK = text("LOCK TABLE webhook_events, imports, rewinds IN EXCLUSIVE MODE")
 
 
 def find_mentions(connection: Connection, people: Sequence[Person]) -> Found:
@@ -105,7 +105,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
 
     Its connection is that of the tables' owner, or that of the application's role if an erasure of
     the person is recorded (:mod:`app.privacy.people.erasure_requests`). The large tables are searched first,
-    without a lock; then the inbox, the imports, the person's rows and the event feed are locked, and
+    without a lock; then the inbox, the imports, the rewinds, the person's rows and the event feed are locked, and
     the rows added since are searched. So nothing written meanwhile is missed. Raises Conflict where the person has
     changed meanwhile, or events or an import about them are still to be applied.
     """
@@ -115,7 +115,7 @@ def erase(reader: Reader, person: Person, *, actor: Actor) -> Counter[str]:
     position = connection.scalar(select(EventFeed.last_position)) or 0
     _clear_mentions(work)
     redact_feed(work)
-    connection.execute(STOP_INBOX)
+    connection.execute(STOP_WORK)
     _lock_rows(connection, person)
     _check_unchanged(work)
     _clear_mentions(replace(work, reader=replace(reader, since=since, found=None)))
