@@ -37,7 +37,8 @@ from app.subscriptions.statuses import is_ended
 from app.tenants import service as tenants
 from app.tenants.models import Tenant
 from app.users import service as users
-from app.users.models import User
+from app.users.emails import ErasureRequested
+from app.users.models import ERASED_SUBJECT, User
 
 Values: TypeAlias = dict[str, Json]
 
@@ -99,9 +100,16 @@ def _update_user(user: User, values: Values, actor: Actor) -> None:
         users.update_many([(user, {"meta_data": meta_data})], actor=actor, into=w)
 
 
+def _left_of_user(user: User) -> dict[str, str]:
+    is_erased = user.idp_user_id.startswith(ERASED_SUBJECT)
+    return dict.fromkeys(("id", *KINDS["users"].fields), "erased") if is_erased else {}
+
+
 def _update_membership(member: Membership, values: Values, actor: Actor) -> None:
     if "role" in values:
         member = memberships.set_role(member.id, Role(values.pop("role")), actor=actor)
+    if values.get("is_active") and _left_of_user(queries.get_row(User, member.user_id)):
+        raise ErasureRequested
     if "is_active" in values:
         member = memberships.set_active(member.id, values.pop("is_active"), actor=actor)
     with writes() as w:
@@ -177,6 +185,7 @@ KINDS: Mapping[str, Kind] = {
         _update_user,
         remove=partial(users.update, values={"is_active": False}),
         is_removed=_is_inactive,
+        left_of=_left_of_user,
     ),
     "memberships": Kind(
         "membership",

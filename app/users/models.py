@@ -12,6 +12,8 @@ from app.core.clock import utcnow
 from app.core.db.models import UNBOUNDED, Attributed, Moment, OrganizationRow, updated_index
 from app.extensions import Model
 
+ERASED_SUBJECT = "erased:"  # what the idp_user_id of an erased user begins with
+
 
 class User(Attributed, OrganizationRow):
     """One person in one tenant. ``meta_data`` is any JSON object, stored as it was sent.

@@ -256,15 +256,21 @@ class TestLeftOut:
         assert (found["plan_name"], found["billing_city"]) == ("growth", "")
 
     def test_an_erased_person(self, app, call, tenant, add_user, position, go_back):
-        user = add_user("ada", first_name="Ada")
+        user = add_user("ada", "member", first_name="Ada")
         to = position()
         call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
+        (member,) = call("GET", "/v1/memberships/tenant", tenant_id=tenant)
+        path = f"/v1/memberships/tenant/{member['id']}"
+        call("PATCH", f"{path}/active", is_active="false")
         erase = app.test_cli_runner().invoke(args=["users", "erase", user, "--yes"])
         assert erase.exit_code == 0, erase.output
 
         done = go_back(tenant, to)
 
-        assert done["state"] == "completed"
+        left = [("users", "erased"), ("memberships", "erasure_requested")]
+        assert (done["state"], codes_of(done), done["done"]) == ("completed", left, 0)
+        assert call("GET", f"/v1/users/{user}")["is_active"] is False
+        assert call("GET", path)["is_active"] is False
         assert "Ada" not in str(call("GET", "/v1/users", tenant_id=tenant))
         assert "ada" not in str(call("GET", f"/v1/rewinds/{done['id']}")["left_out"]).lower()
 
@@ -280,7 +286,7 @@ class TestLeftOut:
 
         done = go_back(tenant, to)
 
-        assert codes_of(done) == [("tenant", "erased")]
+        assert codes_of(done) == [("tenant", "erased"), ("users", "erased")]
         found = call("GET", path)
         assert {name: found[name] for name in bob} == bob
         assert found["name"] == "Acme"

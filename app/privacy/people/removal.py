@@ -76,6 +76,7 @@ from app.roles.models import RoleAssignment
 from app.roles.role_assignments import ROLE_KEY, shown
 from app.scim.models import ENTERPRISE, ScimUser
 from app.search.models import EntityType
+from app.users.models import ERASED_SUBJECT
 
 ALL_ROWS = 2**31 - 1
 NOBODY = {
@@ -242,7 +243,7 @@ def _clear_rows(work: Erasure) -> None:
         work.run(table.name, sessions)
     empty = {"email": "", "email_key": "", "first_name": "", "last_name": "", "meta_data": {}}
     for user_id in users:
-        values = {**empty, "idp_user_id": f"erased:{user_id}", "is_active": False}
+        values = {**empty, "idp_user_id": f"{ERASED_SUBJECT}{user_id}", "is_active": False}
         work.run("users", _change(USERS, values).where(USERS.c.id == user_id))
     rewrite_terms(work.connection, EntityType.USER, users)
     ended = _change(MEMBERSHIPS, {"idp_membership_id": "", "is_active": False})
