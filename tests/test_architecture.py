@@ -169,6 +169,7 @@ class TestLayers:
             for table in ("role_assignments", "roles", "scim_groups", "scim_members")
         },
         "app.usage.health: invitations": "pending ones take seats",
+        "app.privacy.people.removal: rewinds": "an erasure waits for their slices, and they for it",
         "app.tenants.filters: plan_assignments": "a list of tenants by the end of their plans",
         "app.tenants.filters: usage_counters": "a list of tenants by what they have used",
         "app.tenants.service: setup_links": "the suspension of a tenant revokes them",
