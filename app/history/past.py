@@ -97,7 +97,11 @@ def find(text: str, loc: Location) -> Moment:
         if time is not None:
             found = FIND_MOMENT.first(time=time)
         else:
-            position = events.read_position(text, own, loc)
+            try:
+                position = events.read_position(text, own, loc)
+            except Invalid:
+                told = "neither a time (RFC 3339) nor a position that the feed has shown to you"
+                raise Invalid(value_error(loc, told, text)) from None
             if position > events.last_position():  # or a replica does not have it yet
                 raise Invalid(value_error(loc, "no event has this position yet", text))
             found = FIND_POSITION.first(position=position)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.factories import create_subscription, create_tenant
+from tests.factories import create_membership, create_subscription, create_tenant, create_user
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 
@@ -177,6 +177,18 @@ def test_names_the_row_that_is_missing(app):
         ended = app.test_cli_runner().invoke(args=words)
 
         assert (ended.exit_code, ended.stderr) == (1, f"Error: There is no {kind} {ID}.\n")
+
+
+def test_names_the_missing_row_of_a_body(app):
+    tenant = create_tenant()
+    membership = create_membership(tenant, create_user(tenant))
+
+    ended = app.test_cli_runner().invoke(
+        args=["role-assignments", "create", "--tenant", str(tenant.id), "--role", "clerk",
+              "--membership", str(membership.id)]
+    )  # fmt: skip
+
+    assert (ended.exit_code, ended.stderr) == (1, "Error: There is no role clerk.\n")
 
 
 @pytest.mark.parametrize("verb", ["show", "log"])

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from app.core.clock import rfc3339, utcnow
-from app.surfaces.commands.times import Time, relative
+from app.surfaces.commands.times import Moment, Time, relative
 from tests.cli.test_help import commands
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
@@ -49,6 +49,20 @@ def test_a_time_without_an_offset_is_utc(text, moment):
 )
 def test_a_span_is_from_now(noon, text, is_past, moment):
     assert convert(text, is_past=is_past) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("10m", "2026-11-24T11:50:00Z"),
+        ("2026-11-20", "2026-11-20T00:00:00Z"),
+        ("20261120", "20261120"),
+        ("4711", "4711"),
+        ("beginning", "beginning"),
+    ],
+)
+def test_a_moment_is_a_time_of_the_past_or_a_position(noon, text, moment):
+    assert Moment().convert(text, None, None) == moment
 
 
 @pytest.mark.parametrize(

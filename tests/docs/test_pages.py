@@ -105,6 +105,32 @@ class TestInlineCommands:
 
         assert unknown == []
 
+    def test_have_only_options_and_arguments_that_their_commands_have(self, app):
+        with click.Context(app.cli, obj=ScriptInfo(create_app=lambda: app)) as context:
+            known = dict(named(app.cli, "flask", context))
+        refused = [
+            (name_of(page), code)
+            for page in PAGES
+            for code in inline_code(page)
+            if code.startswith("flask ") and is_refused(known, code.split())
+        ]
+
+        assert refused == []
+
+
+def is_refused(known: dict[str, click.Command], words: list[str]) -> bool:
+    """Whether the command has not all these options, or takes fewer arguments."""
+    words = words[: words.index("…")] if "…" in words else words
+    for end in range(len(words), 1, -1):
+        command = known.get(" ".join(words[:end]))
+        if command and not isinstance(command, click.Group):
+            try:
+                rest = command.make_parser(click.Context(command)).parse_args(words[end:])[1]
+            except click.UsageError as fault:
+                return not str(fault.message).endswith("requires an argument.")
+            return bool(rest)
+    return False
+
 
 def is_command(known: set[tuple[str, ...]], words: list[str]) -> bool:
     """Whether the words begin a command; ``…`` and capitals stand for any, and ``a|b`` for both."""

@@ -63,7 +63,7 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
     """The sentence for a 404: which row is missing, such as ``There is no webhook event 17.``"""
     code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""
     kind = code.removesuffix("_not_found")
-    for name in (f"{kind}_id", *reversed(operation.names_in("path"))):
+    for name in (f"{kind}_id", kind, *reversed(operation.names_in("path"))):
         if name in values:
             own = name.removesuffix("_id")
             is_part = kind and name in OPTIONS and not kind.endswith(own)

@@ -11,7 +11,7 @@ from uuid import UUID
 import click
 
 from ..operations import Argument
-from .times import Time
+from .times import Moment, Time
 
 OPTIONS = {
     "tenant_id": "tenant",
@@ -37,6 +37,8 @@ HELP = {
 }
 NULL: Any = object()
 """JSON's null, in place of None, which is an option that was not given."""
+MOMENTS = ("as_of", "from", "to")
+"""Texts that are a time of the past or a position of the event feed."""
 MOST_LISTED = 30  # choices that a help page lists
 REFUSED_HEADERS = ("If-Match", "If-None-Match", "Idempotency-Key", "X-Consistency")
 
@@ -153,6 +155,8 @@ def type_of(argument: Argument, *, reads: bool) -> click.ParamType:
         return Time(is_past=is_past)
     kind = _type(schema, is_past=is_past)
     is_text = kind is click.STRING
+    if is_text and argument.name in MOMENTS:
+        return Moment()
     return Nullable(kind) if schema.get("nullable") and not is_text else kind
 
 
@@ -208,7 +212,8 @@ def _is_long(kind: click.Choice[str]) -> bool:
 def _help(argument: Argument, kind: click.ParamType) -> str:
     schema = argument.schema
     told = HELP.get(OPTIONS.get(argument.name, argument.name), argument.description)
-    parts = [re.sub(r"\s+", " ", told.strip()) or "The value."]
+    text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", told)  # of a link the words
+    parts = [re.sub(r"\s+", " ", text.strip()) or "The value."]
     inner = kind.inner if isinstance(kind, Nullable) else kind
     if isinstance(inner, Time):
         parts.append(inner.help)

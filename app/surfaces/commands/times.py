@@ -57,6 +57,23 @@ class Time(click.ParamType):
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+class Moment(Time):
+    """A time of the past, or another text, such as a position of the event feed."""
+
+    name = "moment"
+
+    def __init__(self) -> None:
+        super().__init__(is_past=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value.isdecimal():  # a position, although 20300131 is a date too
+            return str(value)
+        try:
+            return rfc3339(self._moment(value))
+        except (ValueError, OverflowError):
+            return str(value)
+
+
 def utcnow() -> datetime:
     """The current time, aware, in UTC."""
     return datetime.now(UTC)
