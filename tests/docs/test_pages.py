@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -120,7 +121,7 @@ class TestInlineCommands:
 
 def is_refused(known: dict[str, click.Command], words: list[str]) -> bool:
     """Whether the command has not all these options, or takes fewer arguments."""
-    words = words[: words.index("…")] if "…" in words else words
+    words = list(takewhile(lambda word: word not in ("…", ">"), words))
     for end in range(len(words), 1, -1):
         command = known.get(" ".join(words[:end]))
         if command and not isinstance(command, click.Group):
