@@ -57,7 +57,7 @@ def preview(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) 
     values = with_defaults(Rewind.__table__, _check(tenant_id, wanted, actor))
     rewind = SimpleNamespace(**{**values, "position": NOW})
     rest, found, counts = MAX_COMPARED, list[Difference](), Counts()
-    for kind in wanted["kinds"]:
+    for kind in rewind.kinds:
         after = FIRST
         while rest > 0 and (changed := find_changed(kind, rewind, after, min(COMPARED, rest))):
             found += compare(kind, rewind, changed)
@@ -141,7 +141,8 @@ def _check(tenant_id: UUID | str, wanted: Mapping[str, Json], actor: Actor) -> d
     SET_MOMENT.execute(position=str(moment.position))
     if not past.HAS_TENANT.scalar(id=str(tenant.id)):
         raise Invalid(value_error(to, "the tenant did not exist then", wanted["to"]))
-    types = [KINDS[kind].target_type for kind in wanted["kinds"]]
+    kinds = [kind for kind in KINDS if kind in wanted["kinds"]]
+    types = [KINDS[kind].target_type for kind in kinds]
     known = ids and FIND_KNOWN.scalars(tenant_id=tenant.id, target_types=types, ids=ids)
     unknown = [
         value_error(("body", "only", index), "no row of these kinds has this id", str(one))
@@ -155,7 +156,7 @@ def _check(tenant_id: UUID | str, wanted: Mapping[str, Json], actor: Actor) -> d
         "created_by_user_id": actor.id,
         "to_position": moment.position,
         "to_time": moment.time,
-        "kinds": wanted["kinds"],
+        "kinds": kinds,
         "only": ids and [str(one) for one in ids],
     }
 

@@ -71,7 +71,7 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
     tenancy.enter(tenancy.Scope(current.tenant_id))
     if queries.get_row(Tenant, current.tenant_id).deletes_at is not None:
         error = "The deletion of the tenant is requested."
-    kinds = [kind for kind in KINDS if kind in current.kinds]
+    kinds = current.kinds
     steps = [(kind, False) for kind in kinds] + [(kind, True) for kind in reversed(kinds)]
     round_, number = divmod(current.step, len(steps))
     if error or round_ == ROUNDS:

@@ -57,7 +57,7 @@ class TestPreview:
 
         path = f"/v1/tenants/{tenant}/rewind"
         one = call("POST", path, {"to": to, "only": [users[1]]})
-        other = call("POST", path, {"to": to, "kinds": ["tenant"]})
+        other = call("POST", path, {"to": to, "kinds": ["tenant", "tenant"]})
 
         assert [each["id"] for each in one["changes"]] == [users[1]]
         assert other["counts"] == {"tenant": {"updated": 1}}
