@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,8 +11,8 @@ import click
 from ..operations import JSON, Answer, Operation, Send
 from .answers import missing_row, succeeded
 from .common_options import further_options, offered
-from .names import CONFIRMED, DESTRUCTIVE, PRINTED_AS_JSON, Spelling
-from .parameters import argument_of, destination, label_of, option_of, value_of
+from .names import CONFIRMED, DESTRUCTIVE, PRINTED_AS_JSON, SUMMARIES, Spelling
+from .parameters import argument_of, destination, label_of, option_of, told_of, value_of
 from .question import question_about, read_row, shown_by
 from .refusals import Command, Incomplete, ask
 from .resolver import Resolver
@@ -47,12 +46,13 @@ class GeneratedCommand(Command):
             for name in operation.includes
             if name in tabled and (operation.is_list or "x-columns" in operation.about)
         ]
+        told = SUMMARIES.get(" ".join(spelling.words))
         super().__init__(
             spelling.words[-1],
             callback=self.run,
             params=list(self._parameters()),
-            help=f"{operation.summary}{_fixed(spelling)}.\n\n{_explanation(operation)}",
-            short_help=f"{operation.clause}{_fixed(spelling)}.",
+            help="\n\n".join([f"{told or operation.summary}.", *self._explanations()]),
+            short_help=f"{told or operation.clause}.",
             # A value such as -1 is no option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
@@ -119,6 +119,14 @@ class GeneratedCommand(Command):
         yield from further_options(
             self.operation, self.spelling, list(by_name.values()), destroys=self.destroys
         )
+
+    def _explanations(self) -> Iterator[str]:
+        """The operation's description, without the permission, which operators have; the arguments."""
+        text = str(self.operation.about.get("description", ""))
+        yield re.sub(r"\n +", "\n", text.partition("Requires the permission")[0])
+        for name in self.spelling.positional:
+            argument = next(one for one in self.offered.values() if one.name == name)
+            yield told_of(argument, reads=self.operation.is_reading)
 
     def _takes_numbers(self) -> bool:
         named = [one for one in self.offered.values() if one.name in self.spelling.positional]
@@ -201,15 +209,3 @@ class GeneratedCommand(Command):
             print_rows(rows, self.operation.columns, as_json=False)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)
-
-
-def _explanation(operation: Operation) -> str:
-    """The operation's description, without the permission, which operators have."""
-    told = str(operation.about.get("description", "")).partition("Requires the permission")[0]
-    return re.sub(r"\n +", "\n", told)
-
-
-def _fixed(spelling: Spelling) -> str:
-    """The values that the command sets."""
-    pairs = ", ".join(f"{name}={json.dumps(one)}" for name, one in spelling.fixed.items())
-    return f" ({pairs})" if pairs else ""

@@ -143,6 +143,20 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 the others, unless they are named here.
 """
 
+SUMMARIES = {
+    "custom-fields restore": "Restore an archived custom field",
+    "history diff": "List what has changed in a tenant between two moments",
+    "history explain": "Explain whether somebody had a permission at an earlier moment",
+    "history show": "Show a tenant as it was at an earlier moment",
+    "memberships activate": "Activate a membership",
+    "memberships deactivate": "End a membership",
+    "tenants activate": "Activate a suspended tenant",
+    "usage reset": "Set what a tenant has used of a limit in the current period to 0",
+    "users activate": "Activate a user",
+    "users deactivate": "Deactivate a user",
+}
+"""What commands do, where it is a part of what their operation does."""
+
 WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
 DESTRUCTIVE = {"tenants_suspend"}  # besides every DELETE
 CONFIRMED = {"tenants_request_deletion": "slug"}  # a field of the body that repeats one of the row

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -122,6 +123,14 @@ def argument_of(argument: Argument, *, reads: bool, takes_words: bool = False) -
         nargs=-1 if takes_words else 1,
         required=True,
     )
+
+
+def told_of(argument: Argument, *, reads: bool) -> str:
+    """What the positional argument is; an empty text where its name says it."""
+    label, named = label_of(argument, is_positional=True), OPTIONS.get(argument.name, argument.name)
+    if not (named in HELP or argument.description):
+        return ""
+    return f"{label}: {_help(replace(argument, required=False), type_of(argument, reads=reads))}"
 
 
 def option_of(argument: Argument, *, reads: bool) -> click.Option:
