@@ -170,7 +170,7 @@ def rule_beyond_schema(
     if isinstance(failure, RejectedPositiveData):
         if response.status_code == 412:
             return "the version named is not current"
-        if response.status_code == 422:
+        if response.status_code == 422 or response.content.startswith(b'{"detail":['):
             answer = json.loads(response.content)
             if "errorDetails" in answer:  # OFREP's form
                 return "a rule of Idempotency-Key, OFREP's only 422"
