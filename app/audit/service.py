@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -80,6 +81,7 @@ def add_event(
         "action": action,
         "target_type": TARGET_TYPE_OF[action],
         "target_id": target_id,
+        "row_id": _uuid(target_id),
         "before": change.before,
         "after": change.after,
         "request_id": current_request_id(),
@@ -108,6 +110,13 @@ def announce(event_type: str, after: Mapping[str, object], *, actor: Actor, into
     }
     into.insert(OutboxEvent, values)
     OUTBOX.notify()
+
+
+def _uuid(text: str) -> UUID | None:
+    with suppress(ValueError):
+        found = UUID(text)
+        return found if str(found) == text else None  # it may be a key of 32 digits
+    return None
 
 
 def _place_of(action: str, target: Any) -> dict[str, Any]:

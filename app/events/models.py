@@ -49,13 +49,16 @@ class OutboxEvent(EventColumns, Model):
     """An event that has no position yet; with the type ``""`` an audit row that is no event.
 
     PostgreSQL gives ``number`` at the insertion. Of two changes of one row, the second waits for the
-    commit of the first, so its number is larger.
+    commit of the first, so its number is larger. ``target_type`` and ``row_id`` are those of the
+    place that the audit row gets; an event without an audit row has no ``target_type``.
     """
 
     __tablename__ = "event_outbox"
     __table_args__ = (Index(None, "number"),)
 
     number: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    target_type: Mapped[str] = mapped_column(Text, default="", server_default="")
+    row_id: Mapped[UUID | None] = mapped_column()
 
 
 class Event(EventColumns, Model):

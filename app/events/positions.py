@@ -30,6 +30,7 @@ TRY_LOCK = Statement(
     select(
         func.pg_try_advisory_xact_lock(LOCK_KEY).label("is_mine"),
         func.set_config("idle_in_transaction_session_timeout", FROZEN, True),
+        func.set_config("enable_seqscan", "off", True),  # a plan is kept, also for a long outbox
         *tenancy.ENTER_PLATFORM,
     ),
 )
@@ -56,8 +57,8 @@ SEQUENCE = Statement(
     "), recorded AS ("
     "  INSERT INTO audit_positions (tenant_id, position, number, id, target_type, row_id,"
     "    version, updated_at)"
-    "  SELECT tenant_id, given + place, number, id, a.target_type, row_id, a.version, updated_at"
-    "  FROM feed, placed, audit_place(tenant_id, id, placed.data) a"
+    "  SELECT tenant_id, given + place, number, id, target_type, placed.row_id, a.version, updated_at"
+    "  FROM feed, placed, audit_target('', coalesce(data, after)) a WHERE target_type <> ''"
     "), published AS ("
     "  INSERT INTO events (position, tenant_id, id, created_at, type, actor,"
     "    is_platform_actor, request_id, traceparent, before, after, data)"
@@ -67,7 +68,6 @@ SEQUENCE = Statement(
     "  FROM placed, feed WHERE type <> ''"
     ") "
     "SELECT count(*) FROM moved",
-    prepare=False,
 )
 ORDER_OLDER = Statement(
     "audit_positions.order_older",

@@ -3,7 +3,7 @@
 -- It keeps its plan, because planning for all partitions takes longer than finding some rows.
 --
 -- document: the row's columns after the change; NULL if the audit row's `after` has them all.
--- Called by: app/events/positions.py
+-- Only processes of the release before 0055 call it.
 CREATE OR REPLACE FUNCTION audit_place(wanted_tenant uuid, wanted_id uuid, document json)
 RETURNS TABLE (target_type text, row_id uuid, version bigint, updated_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1 SET plan_cache_mode = force_generic_plan AS $$

@@ -39,7 +39,7 @@ IMPERSONAL = {
     "email_events": "kind source",
     "email_messages": "source state",
     "event_feed": "cursor_key",
-    "event_outbox": "traceparent type",
+    "event_outbox": "target_type traceparent type",
     "events": "traceparent type",
     "feature_overrides": "flag_key flag_value reason",
     "idempotency_keys": "fingerprint headers scope",
