@@ -19,10 +19,13 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def program(page: str) -> Any:
-    """A client of the program in a guide."""
-    (block,) = (one for one in blocks(PROJECT / "docs/guides" / page) if one.language == "python")
+    """A client of the program in a guide, or beside it."""
+    path = PROJECT / "docs/guides" / page
+    code = path.read_text()
+    if path.suffix == ".md":
+        (code,) = (block.code for block in blocks(path) if block.language == "python")
     names: dict[str, Any] = {"__name__": "handler"}
-    exec(block.code, names)
+    exec(code, names)
     return names["app"].test_client()
 
 
@@ -88,7 +91,7 @@ def send(client: Any, secret: str = SECRET, kind: str = "customer.subscription.u
 class TestBillingHandler:
     def test_creates_and_updates_the_subscription(self, api, stripe):
         create_preset("growth", beta=True)
-        tenant, client = create_tenant(), program("billing-webhooks.md")
+        tenant, client = create_tenant(), program("billing_handler.py")
         statuses, found = [], []
         for status in ("trialing", "past_due"):
             stripe.subscription = subscription_of(tenant, status=status)
@@ -101,12 +104,12 @@ class TestBillingHandler:
         assert listed[0]["per_cycle_billing_amount"] == 4900
 
     def test_refuses_a_forged_event(self, api, stripe):
-        client = program("billing-webhooks.md")
+        client = program("billing_handler.py")
 
         assert send(client, secret="another") == 401
 
     def test_ignores_other_events(self, api, stripe):
-        client = program("billing-webhooks.md")
+        client = program("billing_handler.py")
 
         assert send(client, kind="invoice.paid") == 204
         assert api.get("/v1/billing/subscriptions", token=platform_token()).json["data"] == []
