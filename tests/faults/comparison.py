@@ -1,6 +1,5 @@
-"""A comparison with a simulated Stripe of 100,000 subscriptions, of which 1,000 differ here.
-
-It has the provider's own rate, and its memory is that of a comparison with a tenth of them.
+"""100,000 subscriptions of a simulated Stripe, of which 1,000 differ here, are compared at the
+provider's own rate, in the memory of a comparison with a tenth of them.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""The worker that deletes a tenant is killed at random moments; in the end nothing is left."""
+"""The worker that deletes a tenant is killed at random moments: in the end no row of the tenant
+remains, and another tenant keeps all of its rows.
+"""
 
 import random
 import time
