@@ -31,6 +31,7 @@ from tests.docs.pages import (
     name_of,
 )
 
+OPERATIONS = PROJECT / "docs" / "operations"
 RUN = {"sh", "python", "ts"}
 """Languages whose blocks test_examples runs."""
 CHECKED = {"json", "yaml", "ini", "sql", "text"}
@@ -161,11 +162,8 @@ class TestBlocks:
         assert yaml.safe_load(block.code)
 
     @pytest.mark.parametrize("block", in_language("ini"), ids=place)
-    def test_settings_and_units_are_valid(self, block, tmp_path):
-        if block.code.startswith("[Unit]"):
-            check_unit(block.code, tmp_path)
-        else:
-            check_settings(block.code)
+    def test_settings_are_valid(self, block):
+        check_settings(block.code)
 
     def test_sql_is_run_by_the_tests_of_running(self):
         sources = "".join(path.read_text() for path in (PROJECT / "tests/running").glob("*.py"))
@@ -176,6 +174,26 @@ class TestBlocks:
         ]
 
         assert run_elsewhere == in_language("sql")
+
+
+class TestFiles:
+    @pytest.mark.parametrize("unit", sorted(OPERATIONS.glob("systemd/*")), ids=lambda one: one.name)
+    def test_units_are_valid(self, unit, tmp_path):
+        check_unit(unit.read_text(), tmp_path)
+
+    def test_objects_of_kubernetes_run_what_exists(self):
+        files = OPERATIONS.glob("kubernetes*.yml")
+        found = [each for file in files for each in yaml.safe_load_all(file.read_text())]
+        (names, kinds) = ({each[key] for each in found} for key in ("apiVersion", "kind"))
+        commands = {
+            container.get("command", ["gunicorn"])[0]
+            for each in found
+            for container in each["spec"]["template"]["spec"]["containers"]
+        }
+
+        assert (names, kinds) == ({"apps/v1", "batch/v1"}, {"Deployment", "Job"})
+        assert len({each["metadata"]["name"] for each in found}) == len(found) == 5
+        assert commands == {"gunicorn", "flask"}
 
 
 def check_settings(text: str) -> None:
