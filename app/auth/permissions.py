@@ -79,6 +79,8 @@ _READER = frozenset(
         Permission.USAGE_READ,
     }
 )
+# The templates of these roles have the same permissions: a change here needs a migration that updates
+# the rows of `roles` without a tenant, as migration 0043 made them.
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
     Role.OWNER: ASSIGNABLE,
     Role.ADMIN: ASSIGNABLE,
