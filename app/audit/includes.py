@@ -52,6 +52,7 @@ class ChangeSchema(AnswerSchema):
         nullable=True, description="The same fields after; null where all would exceed 4 MiB."
     )
     request_id = Str()
+    reason = schemas.Reason(attribute="request_id", dump_only=True)
 
 
 def _histories() -> sa.Executable:

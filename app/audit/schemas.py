@@ -40,6 +40,18 @@ class OwnerId(Uuid):
         return None if str(value) == str(PLATFORM_TENANT_ID) else super().to_json(value)
 
 
+class Reason(Str):
+    """Why a change was made, by the id of its request."""
+
+    keywords = {
+        "description": "`rewind` for a change that a rewind made; empty for others.",
+        "examples": ["rewind"],
+    }
+
+    def to_json(self, value: str) -> str:
+        return "rewind" if value.startswith("rewind:") else ""
+
+
 class AuditEventSchema(Documented, AnswerSchema):
     """One recorded change; ``tenant_id`` is null for a row of no tenant."""
 
@@ -53,6 +65,7 @@ class AuditEventSchema(Documented, AnswerSchema):
     before = JsonObject(description="The changed fields before the change; {} for a new row.")
     after = JsonObject(description="The same fields after it; {} for a deleted row.")
     request_id = Str()
+    reason = Reason(attribute="request_id", dump_only=True)
 
 
 class AuditQuerySchema(Documented, PageQuerySchema):

@@ -39,7 +39,7 @@ FIND = Statement(
         ) keys (key)
         GROUP BY target_type, target_id, key
     )
-    SELECT c.target_type, c.target_id, c.first_at, c.last_at, c.actions, c.actors,
+    SELECT c.target_type, c.target_id, c.first_at, c.last_at, c.actions, c.actors, c.reasons,
         c.id, coalesce((
             SELECT json_object_agg(f.field, json_build_object('before', f.before, 'after', f.after)
                 ORDER BY f.field)
@@ -48,6 +48,7 @@ FIND = Statement(
         ), '{{}}') AS changes
     FROM (
         SELECT target_type, target_id, min(created_at) AS first_at, max(created_at) AS last_at,
+            CASE WHEN bool_or(request_id ^@ 'rewind:') THEN '{{rewind}}' ELSE '{{}}' END::text[] AS reasons,
             array_agg(DISTINCT action) AS actions, max(position) AS position,
             (array_agg(id ORDER BY position DESC, number DESC))[1] AS id,
             ARRAY(

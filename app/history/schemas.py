@@ -24,6 +24,7 @@ class ChangedRowSchema(AnswerSchema):
         "target_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
         "actions": ["user.updated"],
         "actors": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"],
+        "reasons": ["rewind"],
         "changes": {"first_name": {"before": "Ada", "after": "Augusta"}},
     }
 
@@ -35,6 +36,7 @@ class ChangedRowSchema(AnswerSchema):
     actors = ListOf(
         Str(), description="Who did it, the last one first, named as in the audit trail."
     )
+    reasons = ListOf(Str(), description="`rewind` where a rewind has changed the row.")
     changes = JsonObject(
         description="Each field that differs, with its value `before` and `after`: null where the"
         " row did not exist."

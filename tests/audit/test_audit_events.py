@@ -52,6 +52,7 @@ class TestListEvents:
             "before": {"first_name": "Ada"},
             "after": {"first_name": "Eva"},
             "request_id": "r-1",
+            "reason": "",
         }
 
     @pytest.mark.parametrize(

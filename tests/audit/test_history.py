@@ -61,7 +61,7 @@ class TestHistory:
         ]
         assert list(found[0]) == [
             "id", "created_at", "tenant_id", "actor", "action", "target_type", "target_id",
-            "before", "after", "request_id", "actor_name",
+            "before", "after", "request_id", "reason", "actor_name",
         ]  # fmt: skip
 
     def test_goes_on_after_the_rows_deletion(self, api, tenant, token):

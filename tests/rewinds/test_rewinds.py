@@ -93,6 +93,28 @@ class TestRewind:
         assert {each.actor for each in audited} == {done["created_by_user_id"]}
         assert int(start) > done["position"]
 
+    def test_the_trail_and_the_changes_say_that_a_rewind_made_them(
+        self, api, call, tenant, add_user, position, go_back
+    ):
+        user = add_user("ada", first_name="Ada")
+        to = position()
+        call("PATCH", f"/v1/users/{user}", {"first_name": "Augusta"})
+
+        go_back(tenant, to)
+
+        position()
+        listed = call("GET", "/v1/audit-events", target_id=user)
+        (found,) = call("GET", "/v1/users", tenant_id=tenant, include="history")
+        history = call("GET", f"/v1/users/{user}/history")
+        changes = call("GET", f"/v1/tenants/{tenant}/changes", **{"from": to})
+        lines = api.get("/v1/audit-events/csv", token=platform_token()).text.splitlines()
+        for entries in (listed, history, found["history"]):
+            reasons = [one["reason"] for one in entries if one["action"] == "user.updated"]
+            assert sorted(reasons) == ["", "rewind"]
+        reasons = {one["target_id"]: one["reasons"] for one in changes}
+        assert (reasons[user], reasons.get(tenant)) == (["rewind"], None)
+        assert sum(line.endswith(',"rewind"') and user in line for line in lines) == 1
+
     def test_deleted_rows_come_back_with_their_ids(self, call, tenant, position, go_back):
         create_preset("free", beta=False)
         one = {"tenant_id": tenant}

@@ -31,7 +31,7 @@ SINCE: dict[str, Callable[[datetime], datetime]] = {
 }
 MOMENTS = (Filter("from", "From", kind="datetime-local"), Filter("to", "To", kind="datetime-local"))
 TYPE = Filter("target_type", "Type")
-COLUMNS = "last_at target_type target_name target_id actor_name actors actions changes"
+COLUMNS = "last_at target_type target_name target_id actor_name actors reasons actions changes"
 
 
 @dataclass(frozen=True)

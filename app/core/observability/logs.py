@@ -17,7 +17,8 @@ from uuid_utils import uuid7
 _facts: ContextVar[Mapping[str, str]] = ContextVar("log_facts")
 _trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
-ACCEPTED_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
+# Changes by a rewind have ids with this prefix, so no request may send one.
+ACCEPTED_ID = re.compile(r"(?!rewind:)[A-Za-z0-9._:/+=@-]{1,128}", re.ASCII)
 _VALUES = re.compile(r"^DETAIL:.*", re.MULTILINE)  # PostgreSQL quotes values of rows in this line
 # The attributes that every log record has; all others come from ``extra``.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}

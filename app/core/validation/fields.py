@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     load_default: object
     attribute: str
     data_key: str
+    dump_only: bool
     metadata: Keywords
     description: str
     nullable: bool

@@ -64,6 +64,6 @@ class TestLines:
 
         assert lines()[0]["exception"].endswith("ValueError: no")
 
-    @pytest.mark.parametrize("offered", ["", "with blank", "x" * 129, "a\nb", None])
+    @pytest.mark.parametrize("offered", ["", "with blank", "x" * 129, "a\nb", "rewind:1", None])
     def test_replace_a_request_id_that_is_unfit(self, offered):
         assert begin_request(offered) != offered
