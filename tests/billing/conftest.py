@@ -1,11 +1,23 @@
 """What the tests of billing share."""
 
+from dataclasses import replace
+
 import pytest
 
+from app.billing import api
+from app.billing.providers import PROVIDERS
 from tests.billing.reading import service
 from tests.billing.simulated.stripe import Stripe
 from tests.billing.support import SECRET, Mirror
 from tests.factories import create_preset
+
+
+@pytest.fixture(autouse=True)
+def _high_rates(monkeypatch):
+    """No test waits for the rate of a provider but those of Stripe's."""
+    for name, provider in PROVIDERS.items():
+        if name != "stripe":
+            monkeypatch.setitem(PROVIDERS, name, replace(provider, reads_per_second=1000))
 
 
 @pytest.fixture
@@ -25,11 +37,19 @@ def stripe(app):
         yield account
 
 
-@pytest.fixture
-def reading(environment, stripe):
-    """The service with the API key of Stripe."""
-    with service(environment, stripe) as app:
+@pytest.fixture(scope="session")
+def stripes_service(environment):
+    with service(environment, Stripe(secret=SECRET)) as app:
         yield app
+
+
+@pytest.fixture
+def reading(app, stripes_service, stripe, monkeypatch):
+    """The service with the API key of Stripe, which has not limited it yet."""
+    api._paused.clear()
+    config = replace(stripes_service.extensions["config"], stripe_api_url=stripe.url)
+    monkeypatch.setitem(stripes_service.extensions, "config", config)
+    return stripes_service
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from app import create_app
 from app.billing import jobs
 from app.billing import mirror as rules
 from app.billing.mirror import Outcome
-from app.billing.snapshots import BillingEvent, Item
+from app.billing.snapshots import BillingEvent
 from app.extensions import db
 from app.flags.models import FeatureOverride
 from app.plans.models import PlanAssignment, PlanPrice
@@ -80,12 +80,6 @@ class TestLimits:
         assert [one.flag_value for one in database.rows(FeatureOverride)] == (
             [] if limit is None else [limit]
         )
-
-    def test_are_summed_over_a_thousand_items(self, mirror, tenant, seats):
-        items = tuple(Item(f"si_{number}", "price_growth", 2) for number in range(1000))
-
-        assert mirror.apply(snapshot(items=items, tenant=tenant.slug)) is Outcome.APPLIED
-        assert database.row(FeatureOverride).flag_value == 2000
 
 
 class TestTheSameIdAtTwoTenants:

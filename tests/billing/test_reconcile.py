@@ -5,7 +5,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -27,10 +26,9 @@ from tests.billing.simulated.base import Line, Simulated
 from tests.billing.simulated.lemonsqueezy import LemonSqueezy
 from tests.billing.simulated.stripe import Stripe
 from tests.billing.simulated.stripe import Subscription as Simulation
-from tests.billing.support import map_price, stored
-from tests.conftest import serving
+from tests.billing.support import stored
 from tests.database import query, row, rows
-from tests.factories import create_subscription, create_tenant, platform_token
+from tests.factories import create_subscription, platform_token
 from tests.inbox.sending import all_events
 
 PROVIDER = PROVIDERS["stripe"]
@@ -90,57 +88,6 @@ class TestDrift:
         assert {one.bp_provider for one in rows(Subscription)} == {"stripe"}
         assert drift() == []
 
-    @pytest.mark.parametrize(
-        ("kind", "change"),
-        [
-            ("class", "fail"),
-            ("cancellation", "cancel_at_period_end"),
-            ("other", "pause_collection"),
-            ("class", "end"),
-        ],
-    )
-    def test_of_a_state_is_repaired(self, reading, stripe, named, kind, change):
-        one = stripe.create(is_told=False, **named)
-        stripe.create(is_told=False, **named)
-        compare(reading)
-        quietly(stripe, change, one)
-
-        state = compare(reading)
-
-        assert (state.counts["compared"], state.counts["repaired"]) == (2, 1)
-        assert state.counts[kind] == 1
-        assert len(drift()) == 1
-        assert compare(reading).counts == {"compared": 2, "repaired": 0}
-
-    @pytest.mark.parametrize(
-        ("kinds", "lines"),
-        [
-            ({"price", "plan"}, [Line("scale", 1)]),
-            ({"quantity"}, [Line("growth", 7)]),
-            ({"price", "quantity"}, [Line("growth", 1), Line("addon", 2)]),
-        ],
-    )
-    def test_of_items_is_repaired(self, reading, stripe, presets, named, kinds, lines):
-        map_price("price_growth", "growth")
-        map_price("price_scale", "scale")
-        one = stripe.create(Line("growth"), is_told=False, **named)
-        compare(reading)
-        stripe.change(one, *lines, is_told=False)
-
-        state = compare(reading)
-
-        assert {kind for kind in state.counts if state.counts[kind]} == {
-            "compared", "repaired", *kinds,
-        }  # fmt: skip
-        assert len(row(Subscription).items) == len(lines)
-
-    def test_of_a_period_is_repaired(self, reading, stripe, named):
-        stripe.create(is_told=False, **named)
-        compare(reading)
-        stripe.advance(timedelta(days=31))
-
-        assert compare(reading).counts["period"] == 1
-
     def test_items_after_the_first_ten_are_compared(self, reading, stripe, named):
         one = stripe.create(*(Line(f"p{n}") for n in range(12)), is_told=False, **named)
         compare(reading)
@@ -149,13 +96,15 @@ class TestDrift:
         assert compare(reading).counts["quantity"] == 1
         assert sum(item["quantity"] for item in row(Subscription).items) == 13
 
-    def test_is_told_with_before_and_after(self, reading, stripe, named):
+    def test_is_repaired_and_told_with_before_and_after(self, reading, stripe, named):
         one = stripe.create(is_told=False, **named)
         compare(reading)
         quietly(stripe, "fail", one)
 
-        compare(reading)
+        state = compare(reading)
 
+        assert state.counts == {"compared": 1, "repaired": 1, "class": 1}
+        assert compare(reading).counts == {"compared": 1, "repaired": 0}
         ((before, after),) = drift()
         assert (before["bp_status"], after["bp_status"]) == ("active", "past_due")
         assert (before["status_class"], after["status_class"]) == ("live", "past_due")
@@ -242,19 +191,6 @@ class TestTenants:
 
         assert compare(reading).counts == {"compared": 0, "repaired": 0}
         assert all_events() == []
-
-    def test_arrives_and_the_event_is_applied(self, reading, stripe):
-        stripe.create(tenant="later", is_told=False)
-        compare(reading)
-        let_wait(reading)
-        create_tenant(slug="later")
-
-        with reading.app_context():
-            jobs.apply_waiting_events()
-        with reader_of(reading):
-            assert wait_for(str(all_events()[0].id)).status == "succeeded"
-
-        assert len(rows(Subscription)) == 1
 
 
 class TestMissing:
@@ -371,10 +307,9 @@ class TestInterrupted:
         time.sleep(1)
         assert compare(reading).error == ""
 
-    @pytest.mark.parametrize("fault", [503, "reset"])
-    def test_by_an_outage_it_continues_where_it_was(self, reading, stripe, many, fault):
+    def test_by_an_outage_it_continues_where_it_was(self, reading, stripe, many):
         compare(reading, steps=2)
-        stripe.api.outage = fault
+        stripe.api.outage = 503
         with pytest.raises(ReadFailed):
             compare(reading)
         assert row(BillingComparison).error != ""
@@ -623,24 +558,6 @@ class TestCommands:
 
         assert (result.exit_code, "Stripe answered 503" in result.stderr) == (1, True)
 
-    def test_connect_shows_what_is_missing(self, reading):
-        result = self.run(reading, "connect", "polar", "--url", "https://api.example.com/")
-
-        assert result.exit_code == 1
-        assert "URL: https://api.example.com/webhooks/billing/polar\n" in result.output
-        assert "WEBHOOK_SECRETS_POLAR=" in result.output
-        assert "POLAR_API_KEY=" in result.output
-        assert "subscription.revoked" in result.output
-
-    def test_connect_tries_what_is_there(self, reading, stripe):
-        stripe.create(is_told=False)
-        with serving(reading) as address:
-            result = self.run(reading, "connect", "stripe", "--url", address)
-
-        assert result.exit_code == 0, result.output
-        assert "API key: works; Stripe has 1 subscriptions." in result.output
-        assert "Receiver: works; 200 for a signed event" in result.output
-
     def test_connect_tells_what_does_not_work(self, reading, stripe):
         stripe.api_key = "another"
 
@@ -649,8 +566,3 @@ class TestCommands:
         assert result.exit_code == 1
         assert "API key: Stripe answered 401: see STRIPE_API_KEY." in result.output
         assert "does not answer" in result.output
-
-    def test_generated_ones_have_their_groups(self, reading):
-        result = self.run(reading, "providers", "list", "--json")
-
-        assert [one["provider"] for one in json.loads(result.stdout)] == ["stripe"]

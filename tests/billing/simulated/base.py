@@ -463,8 +463,13 @@ class Simulated:
         return found[start : start + size], start + size < len(found)
 
     def wait_for_the_end(self) -> None:
-        """Say nothing until the server ends."""
+        """Say nothing until the server ends, or the silence."""
         self._closing.wait(60)
+
+    def end_silence(self) -> None:
+        """Close the connections of the requests that were answered with silence."""
+        self.api.outage = None
+        self._closing.set()
 
 
 def moment(at: datetime | None) -> str | None:

@@ -46,8 +46,6 @@ class LemonSqueezy(Simulated):
     can_be_due_and_cancelled = False
     currency = ""
     has_metadata = False
-    has_item_in_trial = True
-    """The documentation says that there is none, the recorded events have one."""
     is_live = True
 
     def __init__(self, **settings: str) -> None:
@@ -86,7 +84,7 @@ class LemonSqueezy(Simulated):
             "pause": {"mode": "void"} if subscription.status is Status.PAUSED else None,
             "cancelled": is_cancelled or subscription.has_ended,
             "trial_ends_at": moment(subscription.trial_end if is_on_trial else None),
-            "first_subscription_item": self._item(subscription, line, is_on_trial),
+            "first_subscription_item": self._item(subscription, line),
             "urls": {"customer_portal": f"https://portal.example/?signature={len(self.events)}"},
             "renews_at": end,
             "ends_at": end if is_cancelled or subscription.has_ended else None,
@@ -96,9 +94,7 @@ class LemonSqueezy(Simulated):
         }
         return {"type": "subscriptions", "id": subscription.id, "attributes": attributes}
 
-    def _item(self, subscription: Subscription, line: Line, is_on_trial: bool) -> Json | None:
-        if is_on_trial and not self.has_item_in_trial:
-            return None
+    def _item(self, subscription: Subscription, line: Line) -> Json:
         is_metered = line.quantity is None
         price = (line.price, line.amount, is_metered)
         return {

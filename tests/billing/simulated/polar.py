@@ -36,8 +36,6 @@ class Polar(Simulated):
     statuses = {status: status.value for status in Status} | {Status.ENDED: "canceled"}
     left_out = frozenset({"pause_collection", "resume_collection"})
     most_lines = 1
-    has_external_ids = False
-    """Whether the tenant of a customer is its ``external_id``."""
 
     def id_of(self, kind: str, number: int) -> str:
         family = {"customer": 1, "subscription": 2, "event": 3}[kind]
@@ -51,13 +49,12 @@ class Polar(Simulated):
         return tuple(f"subscription.{name}" for name in KINDS.get(change, ("updated",)))
 
     def write_customer(self, customer: Customer) -> Json:
-        has_metadata = customer.tenant and not self.has_external_ids
         return {
             "id": customer.id,
             "created_at": moment(customer.created_at),
             "modified_at": moment(customer.changed_at),
-            "metadata": {"tenant_id": customer.tenant} if has_metadata else {},
-            "external_id": (customer.tenant or None) if self.has_external_ids else None,
+            "metadata": {"tenant_id": customer.tenant} if customer.tenant else {},
+            "external_id": None,
             "deleted_at": moment(customer.changed_at if customer.is_deleted else None),
         }
 

@@ -1,6 +1,5 @@
 """The simulated providers write what ours read, in every state that a life leads to."""
 
-import base64
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,20 +7,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from standardwebhooks.webhooks import Webhook
 
-from app.billing.providers import chargebee, lemonsqueezy, polar
+from app.billing.providers import chargebee
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Snapshot
 from app.inbox.providers.payloads import parse_object
-from app.inbox.signatures.schemes import parse_schemes, verify
 from app.subscriptions.statuses import StatusClass
-from tests.billing.simulated.base import Line, Simulated, Subscription
+from tests.billing.simulated.base import Simulated, Subscription
 from tests.billing.simulated.chargebee import Chargebee
-from tests.billing.simulated.lemonsqueezy import LemonSqueezy
 from tests.billing.simulated.lives import PAIRS, get, live, whole
-from tests.billing.simulated.polar import Polar
-from tests.billing.simulated.stripe import Stripe
 
 SECRET = "whsec_dGhpcyBpcyBhIHNlY3JldCBmb3IgdGVzdHMgb25seQ=="
 Pair = tuple[Simulated, BillingProvider]
@@ -93,7 +87,7 @@ def near(one: Any, other: Any) -> bool:
 
 
 class TestLives:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(st.data())
     @pytest.mark.parametrize("name", PAIRS)
     def test_are_read_as_they_are_lived(self, name: str, data: st.DataObject) -> None:
@@ -131,16 +125,6 @@ class TestLives:
         )
         assert account.in_order[0].has_ended
 
-    def test_of_polars_customers_can_be_found_by_their_external_id(self) -> None:
-        account = Polar(secret=SECRET)
-        account.has_external_ids = True
-        account.create(customer=account.create_customer(tenant="acme"))
-
-        event = polar.PROVIDER.event(parse_object(account.take()[-1].body))
-
-        assert event.snapshot
-        assert event.snapshot.tenant == "acme"
-
     def test_of_a_deleted_subscription_of_chargebee_is_listed_only(self) -> None:
         account, provider = Chargebee(secret=SECRET), chargebee.PROVIDER
         subscription = account.create()
@@ -153,19 +137,6 @@ class TestLives:
         assert account.answer(path, {}) is None
         assert found.status_class is StatusClass.ENDED
         assert event.snapshot == found
-
-    def test_of_lemon_squeezy_may_have_no_item_in_the_trial(self) -> None:
-        account = LemonSqueezy(secret=SECRET)
-        account.has_item_in_trial = False
-        subscription = account.create(Line("team", 12), trial=timedelta(days=14))
-
-        before = read(account, lemonsqueezy.PROVIDER, subscription.id)
-        account.advance(timedelta(days=14))
-        after = read(account, lemonsqueezy.PROVIDER, subscription.id)
-
-        assert [item.quantity for item in (*before.items, *after.items)] == [None, 12]
-        assert (before.amount, after.amount) == (None, 12_000)
-        assert before.items[0].price == after.items[0].price
 
 
 class TestLists:
@@ -183,24 +154,3 @@ class TestLists:
         assert sorted(found) == sorted(account.subscriptions)
         assert account.take() == []
         assert len(pages) == max(1, -(-number // (200 if account.name == "paddle" else 100)))
-
-
-class TestSignatures:
-    def test_of_stripe_are_believed(self) -> None:
-        account = Stripe(secret=SECRET)
-        account.create()
-        event = account.take()[-1]
-
-        headers = account.headers(event, 1793520000).items()
-
-        verify(parse_schemes(f"stripe:{SECRET}"), headers, event.body, 1793520000)
-
-    def test_of_polar_are_believed_by_the_official_library(self) -> None:
-        account = Polar(secret=SECRET)
-        account.create()
-        event = account.take()[-1]
-
-        headers = account.headers(event)
-
-        assert headers["webhook-id"] == event.id
-        Webhook(base64.b64encode(SECRET.encode()).decode()).verify(event.body, headers)
