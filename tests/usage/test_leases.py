@@ -10,12 +10,10 @@ from tests import database
 from tests.factories import (
     create_api_key,
     create_limits,
-    create_override,
     create_tenant,
     limit_flag,
     platform_token,
 )
-from tests.usage.days import pass_days
 
 LEASES = "/v1/usage/leases"
 
@@ -98,16 +96,6 @@ class TestCreate:
         assert row.expires_at - row.created_at == timedelta(seconds=60)
         assert counter() == (0, 40)
 
-    def test_lends_less_if_less_is_free_and_nothing_if_nothing_is(self, lend, api, key):
-        api.post("/v1/usage/consume", token=key, json={"feature": "calls", "amount": 50})
-        lend(20)
-
-        answers = [lend(40) for _ in range(2)]
-
-        assert answers[0].json["data"]["amount"] == 30
-        assert refusal(answers[1]) == (409, "limit_reached")
-        assert counter() == (50, 50)
-
     def test_lends_everything_of_unlimited_ones(self, lend):
         assert lend(10**15, "unlimited").json["data"]["amount"] == 10**15
 
@@ -133,33 +121,6 @@ class TestRenew:
         assert counter() == (25, 15)
         assert timedelta(0) < database.row(UsageHold).expires_at - before < timedelta(seconds=60)
 
-    def test_lends_more_or_less_from_then_on(self, lease, report):
-        path = lease(40)
-        lease(50)
-
-        answers = [
-            state(report(path, 30, amount=60))[1],  # 20 of 70 are free
-            state(report(path, 30, amount=5))[1],
-            state(report(path, 32))[1],
-        ]
-
-        assert answers == [20, 5, 3]
-        assert counter() == (32, 53)
-
-    def test_with_nothing_ends_it(self, lease, report):
-        path = lease(40)
-
-        answers = [report(path, 30, amount=0) for _ in range(2)]
-
-        assert state(answers[0]) == ["settled", 0, 30, 0]
-        assert answers[0].json == answers[1].json
-        assert refusal(report(path, 31)) == (409, "hold_ended")
-        assert counter() == (30, 0)
-
-    def test_of_more_than_was_lent_counts_what_fits(self, lease, report):
-        assert state(report(lease(40), 90)) == ["open", 0, 90, 0]
-        assert counter() == (90, 0)
-
     def test_of_more_than_fits_counts_what_fits_and_ends_it(self, lease, report, api, key):
         path = lease(40)
         lease(50)
@@ -173,34 +134,6 @@ class TestRenew:
         assert [(one["counted"], one["over_by"]) for one in listed] == [(50, 20)]
         events = database.query("SELECT after FROM audit_events WHERE action = 'limit.overrun'")
         assert [event.after["over_by"] for event in events] == [20]
-
-    def test_never_reports_less_than_before(self, lease, report):
-        path = lease(40)
-        report(path, 10)
-
-        assert places(report(path, 9)) == [["body", "used"]]
-
-    def test_keeps_what_was_lent_although_the_limit_was_lowered(
-        self, lease, report, tenant, preset
-    ):
-        path = lease(40)
-        create_override(tenant, preset, "calls", 5)
-
-        answers = [state(report(path, 10, amount=80)), state(report(path, 40))]
-
-        assert answers == [["open", 30, 10, 0], ["open", 0, 40, 0]]
-
-    def test_counts_in_the_period_of_the_lease_and_ends_with_it(self, lease, report):
-        path = lease(40)
-        report(path, 10)
-        pass_days()
-        lease(100)
-
-        answer = report(path, 35, amount=50)
-
-        assert state(answer) == ["settled", 0, 35, 0]
-        counted = [(row.used, row.held) for row in database.rows(UsageCounter)]
-        assert counted == [(35, 0), (0, 100)]
 
     def test_of_a_suspended_tenant_counts_and_ends_it(self, api, lease):
         path = lease(40)
@@ -219,34 +152,6 @@ class TestRenew:
         answer = api.put(lease(), token=key, json={"used": 1, **wrong})
 
         assert places(answer) == [["body", *wrong]]
-
-
-class TestExpiry:
-    def test_frees_what_was_not_reported(self, lease, report, lend):
-        report(lease(40), 10)
-        expire()
-
-        assert lend(100).json["data"]["amount"] == 90
-        assert counter() == (10, 90)
-
-    def test_a_late_report_counts_what_fits_and_ends_it(self, lease, report):
-        path = lease(40)
-        report(path, 10)
-        expire()
-        lease(80)
-
-        answers = [report(path, 35) for _ in range(2)]
-
-        assert state(answers[0]) == ["settled", 0, 20, 15]
-        assert answers[0].json["data"]["is_late"] is True
-        assert answers[0].json == answers[1].json
-        assert counter() == (20, 80)
-
-    def test_ends_it_for_good_after_a_day(self, lease, report):
-        path = lease(40)
-        expire(24)
-
-        assert refusal(report(path, 10)) == (409, "hold_ended")
 
 
 class TestWhoMay:

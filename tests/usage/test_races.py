@@ -65,13 +65,6 @@ class TestThreads:
 
         assert used() == 8
 
-    def test_count_a_key_once(self, consume):
-        for number in range(10):
-            send = partial(consume, feature="calls", idempotency_key=str(number))
-            assert {answer.status_code for answer in at_once([send] * 8)} == {200}
-
-        assert used() == 10
-
     def test_that_send_each_key_twice_get_exactly_what_the_limit_allows(self, consume):
         """Both sendings of a key get the same answer, at the same moment or one after the other."""
         keys = [str(number) for number in range(200)] * 2
