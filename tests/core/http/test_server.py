@@ -172,7 +172,7 @@ class TestSlowClients:
             client.close()
 
     def test_are_closed_where_they_are_silent(self, tmp_path):
-        with gunicorn(tmp_path, idle=4) as server:
+        with gunicorn(tmp_path, idle=3) as server:
             silent = [server.connect(sent) for sent in (b"", b"GET / HT", SMALL)]
             silent.append(server.connect(b"GET /large" + HEADERS + b"\r\n", is_slow=True))
             wait_until(lambda: server.connections == len(silent), 3)
@@ -192,7 +192,7 @@ class TestSlowClients:
 
 
 class TestClientsThatGoAway:
-    def test_end_no_process(self, tmp_path):
+    def test_end_no_process(self, server):
         chance = random.Random(7)
 
         def go_away(number: int) -> None:
@@ -205,20 +205,21 @@ class TestClientsThatGoAway:
                     client.recv(100)
             chance.choice((reset, socket.socket.close))(client)
 
-        with gunicorn(tmp_path, workers=2) as server:
-            before = server.workers
-            with ThreadPoolExecutor(16) as clients:
-                list(clients.map(go_away, range(800)))
+        before = server.workers
+        with ThreadPoolExecutor(16) as clients:
+            list(clients.map(go_away, range(400)))
 
-            assert answer(server.connect(SMALL))[1] == b"/small"
-            assert server.workers == before
-            assert "Traceback" not in server.log.read_text()
+        assert answer(server.connect(SMALL))[1] == b"/small"
+        assert server.workers == before
+        assert "Traceback" not in server.log.read_text()
 
 
 class TestStopping:
-    def test_answers_what_has_begun_and_accepts_nothing(self, tmp_path):
+    def test_answers_what_has_begun_and_waits_for_no_idle_connection(self, tmp_path):
         with gunicorn(tmp_path) as server:
-            works = server.connect(b"GET /sleep/3" + HEADERS + b"\r\n")
+            idle = server.connect(SMALL)
+            answer(idle)
+            works = server.connect(b"GET /sleep/2" + HEADERS + b"\r\n")
             arrives = server.connect(UPLOAD[:600_000])
             unread = server.connect(b"GET /large" + HEADERS + b"\r\n", is_slow=True)
             kept = server.connect(SMALL)
@@ -233,20 +234,11 @@ class TestStopping:
             found = [answer(one) for one in (works, arrives, unread, kept)]
             assert [len(body) for _, body in found] == [8, 1_200_007, LARGE, 7]
             assert {one.getheader("Connection") for one, _ in found} == {"close"}
-            server.process.wait(10)
+            server.process.wait(10)  # less than IDLE and graceful_timeout
+            assert idle.recv(1) == b""
             late.settimeout(0.1)
             with pytest.raises(TimeoutError):
                 late.recv(1)
-
-    def test_does_not_wait_for_idle_connections(self, tmp_path):
-        with gunicorn(tmp_path) as server:
-            client = server.connect(SMALL)
-            answer(client)
-
-            server.process.terminate()
-
-            server.process.wait(20)  # less than graceful_timeout
-            assert client.recv(1) == b""
 
     def test_ends_in_time(self, tmp_path):
         with gunicorn(tmp_path, graceful_timeout=1) as server:
@@ -257,7 +249,7 @@ class TestStopping:
             server.process.wait(10)
             client.close()
 
-    def test_comes_after_a_number_of_requests(self, tmp_path):
+    def test_comes_after_a_number_of_requests_or_with_the_masters_end(self, tmp_path):
         with gunicorn(tmp_path, max_requests=10) as server:
             before = server.workers
 
@@ -265,11 +257,6 @@ class TestStopping:
 
             assert found == [b"/small"] * 12
             wait_until(lambda: server.workers and not set(before) & set(server.workers))
-
-    def test_comes_when_the_master_is_gone(self, tmp_path):
-        with gunicorn(tmp_path) as server:
             (worker,) = server.workers
-
             server.process.kill()
-
             worker.wait(20)
