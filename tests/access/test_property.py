@@ -19,7 +19,7 @@ from tests.access.worlds import plain, questions, random_world
 from tests.factories import create_api_key
 from tests.flags.test_flagd import TIMES, VALUES, random_rule
 
-WORLDS = int(os.environ.get("ACCESS_WORLDS", 40))
+WORLDS = int(os.environ.get("ACCESS_WORLDS", 24))
 CASES = os.environ.get("ACCESS_CASES")
 WRITTEN = 6  # worlds of each test
 QUESTIONS = 40  # of each world

@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from itertools import cycle
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -76,9 +77,12 @@ class TestScripts:
             if not (operation.is_change and operation.schema) or NOT_SENT.search(operation.path):
                 continue
             for place in world.document.places(operation.schema):
-                for attack in ATTACKS:
-                    body = world.body_with(operation, place, json.dumps(attack).encode())
-                    accepted += world.send(operation, body=body).status < 300
+                bodies = (
+                    world.body_with(operation, place, json.dumps(attack).encode())
+                    for attack in ATTACKS
+                    if takes_text(world.document, operation, place)
+                )
+                accepted += any(world.send(operation, body=body).status < 300 for body in bodies)
 
         pages = self.crawl(app, signed_in())
 
@@ -119,18 +123,22 @@ class TestScripts:
 
 
 class TestForgery:
-    @pytest.mark.parametrize("headers", FOREIGN)
-    def test_of_every_form_changes_nothing(self, app, world, headers, browser):
+    def test_of_every_form_changes_nothing(self, app, world, browser):
+        """Each form with some of the headers, and one form with all of them."""
         before = database.query("SELECT count(*) FROM audit_events")
         others = ["/console/suppressions/remove", "/console/sign-in/link"]
+        paths = [*addresses(app, world, method="POST"), *others]
         data = {"form_confirmation": "acme"}
 
         statuses = {
-            path: browser.post(path, headers=headers, data=data).status_code
-            for path in [*addresses(app, world, method="POST"), *others]
+            (path, str(headers)): browser.post(path, headers=headers, data=data).status_code
+            for path, headers in [
+                *zip(paths, cycle(FOREIGN)),
+                *((paths[0], headers) for headers in FOREIGN),
+            ]
         }
 
-        assert {path: each for path, each in statuses.items() if each != 403} == {}
+        assert {sent: each for sent, each in statuses.items() if each != 403} == {}
         assert database.query("SELECT count(*) FROM audit_events") == before
         assert browser.get("/console").status_code == 200  # not signed out
 
@@ -188,6 +196,15 @@ class TestForeignRows:
         assert {name: each for name, each in statuses.items() if each not in (403, 404)} == {}
         assert database.query("SELECT count(*) FROM audit_events") == before
         assert len(statuses) > 10
+
+
+def takes_text(document, operation, place):
+    """Whether some text can stand there that is not one of a list."""
+    schema = operation.schema
+    for step in place:
+        schema = document.below(schema, step)
+    other = schema.get("type") in ("boolean", "integer", "number")
+    return not other and schema.get("format") not in ("uuid", "date-time") and "enum" not in schema
 
 
 def is_below_a_tenant(rule):
