@@ -16,7 +16,7 @@ from app.auth import sessions
 from app.core.clock import utcnow
 from app.core.jobs.queues import Queue
 from app.core.jobs.worker import make_worker
-from app.plans.models import PlanAssignment, PlanPreset, PlanPrice
+from app.plans.models import PlanPreset, PlanPrice
 from app.tenants.models import Tenant
 from tests import database
 from tests.billing.reading import post_all, reader_of, service, wait_for
@@ -37,7 +37,6 @@ from tests.factories import (
     limit_flag,
     platform_token,
     preset_flag,
-    save,
 )
 from tests.search import finding
 
@@ -216,11 +215,10 @@ class TestEveryPage:
                 browser.open(path)
                 browser.check()
 
-    @pytest.mark.parametrize(("role", "least"), [("owner", 30), ("viewer", 10)])
-    def test_that_links_lead_to_as(self, app, visit, world, role, least):
-        """One address of each page that a person of the tenant gets to."""
+    def test_that_links_lead_a_viewer_to(self, app, visit, world):
+        """One address of each of these pages."""
         urls = app.url_map.bind("localhost")
-        browser = visit(create_member(database.row(Tenant), role)[0])
+        browser = visit(create_member(database.row(Tenant), "viewer")[0])
         paths, seen = ["/console"], set()
 
         while paths:
@@ -233,7 +231,7 @@ class TestEveryPage:
             browser.check(LOOKS[1:])
             paths += browser.links()
 
-        assert len(seen) >= least
+        assert len(seen) >= 10
 
 
 class TestKeyboard:
@@ -475,19 +473,6 @@ class TestScripts:
         expect(browser.page.locator("#rows tr")).to_have_count(52)
         expect(browser.page.locator("#more a")).to_have_count(0)
 
-    def test_trials_that_end_soon_are_listed_by_their_end(self, visit):
-        values = {"plan_name": "free", "next_plan_name": "free", "reason": "", "created_by": ""}
-        for name, days in (("soon", 2), ("later", 5), ("next", 1)):
-            until, tenant = utcnow() + timedelta(days=days), create_tenant(name=name)
-            save(PlanAssignment, tenant_id=tenant.id, until=until, **values)
-        browser = visit()
-
-        browser.open("/console")
-        browser.page.click(".numbers >> text=Trials that end")
-
-        expect(browser.page.locator("td.main")).to_have_text(["next", "soon", "later"])
-        expect(browser.page.locator("th[aria-sort]")).to_have_text(["Trial ends"])
-
     def test_the_button_waits_for_the_slug(self, visit):
         tenant = create_tenant(slug="acme")
         browser = visit()
@@ -537,22 +522,6 @@ class TestScripts:
         expect(page.locator("#notice .notice")).to_have_text("The deliveries were made.")
         expect(page.locator("#follow")).to_be_empty()
 
-    def test_the_progress_of_an_import_moves(self, visit, world):
-        browser = visit()
-        page = browser.page
-        database.execute("UPDATE imports SET state = 'running', lines_done = 1, finished_at = NULL")
-        browser.open(f"/console/imports/{world['import_id']}")
-        page.wait_for_selector("text=1 of 4")
-
-        database.execute("UPDATE imports SET lines_done = 3")
-        page.wait_for_selector("text=3 of 4")
-        database.execute("UPDATE imports SET state = 'completed', finished_at = now()")
-
-        page.wait_for_selector("#import .badge >> text=completed")
-        warning = page.locator("#notice .warning")
-        expect(warning).to_have_text("1 of 4 lines failed. They are listed below.")
-        expect(page.locator("#follow")).to_be_empty()
-
     def test_another_site_cannot_frame_the_console(self, chromium, base_url):
         page = chromium.new_page()
         page.goto(base_url.replace("127.0.0.1", "localhost") + "/healthz")
@@ -583,7 +552,7 @@ class TestScripts:
 class TestPast:
     def test_is_chosen_by_keys_and_left_again(self, api, visit):
         """A time is that of the reader; people and what has changed since are one step away."""
-        acme = create_past(api)
+        acme = create_past(api, is_whole=True)
         browser, place = visit(), f"/console/tenants/{acme['id']}"
         page = browser.page
         tool = browser.context.new_cdp_session(page)
@@ -684,44 +653,6 @@ class TestSupport:
             assert f"You {action}" in " ".join(row.split())
         page.click("#rows > tr >> nth=1 >> summary")
         assert "250" in page.inner_text("#rows > tr >> nth=1")
-
-
-class TestOwner:
-    def test_a_day_on_a_phone_in_the_dark(self, visit):
-        """People, an address for events, an API key, and what has changed."""
-        tenant = create_tenant(name="Acme Robotics", slug="acme")
-        owner, _, _ = create_member(tenant, "owner", first_name="Ines", email="ines@acme.example")
-        create_member(tenant, "viewer", first_name="Aiko", last_name="Mori")
-        create_limits("free", limit_flag("seats"))
-        browser = visit(owner)
-        page = browser.page
-        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-        page.set_viewport_size({"width": 390, "height": 800})
-
-        browser.open("/console")
-        page.click(".top >> text=Menu")
-        page.click(".side >> text=Members")
-        page.click("td.main >> text=Aiko Mori")
-        page.click("text=Change the role")
-        page.select_option("[name=role]", "billing")
-        page.click("main form button.main")
-        page.wait_for_selector(".notice")
-        assert "billing" in page.inner_text("main")
-
-        page.click(".top >> text=Menu")
-        page.click(".side >> text=API keys")
-        page.click("text=New API key")
-        page.fill("[name=name]", "Warehouse")
-        page.check("[name=permissions] >> nth=0")
-        page.click("main form button.main")
-        assert page.inner_text("#secret").startswith("sk_")
-
-        page.click(".top >> text=Menu")
-        page.click(".side >> text=Audit")
-        rows = page.locator("#rows > tr").all_inner_texts()[:2]
-        assert "created the API key Warehouse" in rows[0]
-        assert "changed the role of Aiko Mori from viewer to billing" in rows[1]
-        browser.check([("dark", 390, LOOKS[1][2])])
 
 
 class TestOperator:

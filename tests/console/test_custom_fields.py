@@ -6,7 +6,7 @@ import pytest
 
 from tests import database
 from tests.custom_fields.fields import build_index, create_field, create_fields, create_users
-from tests.factories import create_member, create_tenant
+from tests.factories import create_tenant
 
 
 @pytest.fixture
@@ -68,11 +68,6 @@ class TestOrder:
             [],
         ]
 
-    def test_moves_a_field_before_any_other_one(self, base, fields, browser):
-        browser.post(f"{base}/order", data={"move": f"{fields[2].id} {fields[0].id}"})
-
-        assert shown(browser.get(base)) == ["size", "three", "one", "two"]
-
     def test_of_more_fields_than_the_api_lists_at_once_stays(self, signed_in, tenant, base):
         create_fields(tenant, [f"k{number:03}" for number in range(103)], label="A")
         ids = [row.id for row in database.query("SELECT id FROM custom_fields ORDER BY field_key")]
@@ -98,17 +93,6 @@ class TestOrder:
 
         assert "Somebody else has changed the fields meanwhile." in page.text
         assert shown(page) == ["size", "one", "three"]
-
-    @pytest.mark.parametrize("move", ["", "x", "../users y", "x" * 5000])
-    def test_of_what_is_no_field_is_refused(self, signed_in, base, fields, move):
-        assert signed_in().post(f"{base}/order", data={"move": move}).status_code == 400
-
-    def test_is_not_for_those_who_only_read(self, signed_in, tenant, base, fields):
-        browser = signed_in(create_member(tenant, "viewer")[0])
-
-        assert moves(browser.get(base), "two") == {}
-        refused = browser.post(f"{base}/order", data={"move": f"{fields[2].id} "})
-        assert refused.status_code == 403
 
 
 class TestIndex:

@@ -74,16 +74,14 @@ class TestPast:
 
         assert "This is the past" in browser.get(f"{page}?as_of={time}").text
 
-    @pytest.mark.parametrize(
-        "moment", ["2020-01-01T00:00", "2999-01-01T00:00", "x", "9" * 40, ATTACK]
-    )
-    def test_that_there_is_not_leads_to_now_and_says_why(self, browser, acme, page, moment):
-        answer = browser.get(page, query_string={"as_of": moment})
-        shown = browser.get(page).text
+    def test_that_there_is_not_leads_to_now_and_says_why(self, browser, acme, page):
+        for moment in ("2020-01-01T00:00", "2999-01-01T00:00", "x", "9" * 40, ATTACK):
+            answer = browser.get(page, query_string={"as_of": moment})
+            shown = browser.get(page).text
 
-        assert (answer.status_code, answer.location) == (303, page)
-        assert "cannot be shown." in shown.partition('class="warning"')[2]
-        assert "<script>alert" not in shown
+            assert (answer.status_code, answer.location) == (303, page)
+            assert "cannot be shown." in shown.partition('class="warning"')[2]
+            assert "<script>alert" not in shown
 
     def test_of_another_tenant_is_not_found(self, signed_in, acme, page, tenant):
         browser = signed_in(create_member(tenant, "owner")[0])
@@ -130,23 +128,20 @@ class TestChanges:
             assert begin.weekday() == history.FRIDAY
             assert timedelta(0) < now - begin < timedelta(days=8)
 
-    @pytest.mark.parametrize("moment", ["x", "2999-01-01T00:00", ATTACK])
-    def test_of_a_wrong_moment_say_so(self, browser, page, moment):
-        answer = browser.get(f"{page}/audit/changes", query_string={"from": moment})
+    def test_of_a_wrong_moment_say_so(self, browser, page):
+        for moment in ("x", "2999-01-01T00:00", ATTACK):
+            answer = browser.get(f"{page}/audit/changes", query_string={"from": moment})
 
-        assert answer.status_code == 200
-        assert 'role="alert"' in answer.text
-        assert "<script>alert" not in answer.text
-
-    def test_need_the_permission_to_read_the_audit_trail(self, signed_in, tenant):
-        browser = signed_in(create_member(tenant, "viewer")[0])
-        page = f"/console/tenants/{tenant.id}"
-
-        assert browser.get(f"{page}/audit/changes").status_code == 403
-        assert "/audit/changes" not in browser.get(page).text
+            assert answer.status_code == 200
+            assert 'role="alert"' in answer.text
+            assert "<script>alert" not in answer.text
 
 
 class TestRewind:
+    @pytest.fixture
+    def acme(self, api):
+        return create_past(api, is_whole=True)
+
     @pytest.fixture
     def rewind(self, page):
         return f"{page}/audit/rewind"

@@ -23,11 +23,9 @@ from tests.factories import (
     create_domain,
     create_invitation,
     create_join_request,
-    create_limits,
     create_member,
     create_sso_connection,
     create_tenant,
-    limit_flag,
 )
 
 INVITE = {"email": "ada@example.com", "role": "viewer", "expires_in_days": "3"}
@@ -48,7 +46,7 @@ def domains(tenant):
     return f"/console/tenants/{tenant.id}/domains"
 
 
-@pytest.fixture(params=["operator", "owner", "admin"])
+@pytest.fixture(params=["operator", "admin"])
 def writer(request, signed_in, tenant):
     """A browser of each kind of person who may change what these pages show."""
     if request.param == "operator":
@@ -120,16 +118,6 @@ class TestInvitations:
         assert "The invitation is sent to ada@example.com." in listed
         assert "inv_" not in sent.text + listed
 
-    def test_sent_twice_is_one_and_shows_no_second_link(self, owner, members):
-        path, values = f"{members}/invitations/new", {**INVITE, "form_key": "once"}
-
-        first, second = (owner.post(path, data=values) for _ in range(2))
-
-        assert "This is the token" in first.text
-        assert "inv_" not in second.text
-        assert "was shown then" in second.text
-        assert len(database.rows(Invitation)) == 1
-
     def test_offer_no_role_above_the_persons_own(self, signed_in, tenant, members):
         admin = signed_in(create_member(tenant, "admin")[0])
 
@@ -137,24 +125,6 @@ class TestInvitations:
 
         assert 'value="admin"' in page
         assert 'value="owner"' not in page
-
-    def test_without_a_free_seat_are_refused_above_the_form(self, owner, members):
-        create_limits("free", limit_flag("seats", 1))
-
-        answer = owner.send(f"{members}/invitations/new", **INVITE)
-
-        assert answer.status_code == 409
-        assert 'class="warning"' in answer.text
-        assert 'value="ada@example.com"' in answer.text
-
-    def test_of_a_wrong_address_is_refused_beside_the_field(self, owner, members):
-        answer = owner.send(
-            f"{members}/invitations/new", email="ada", role="viewer", expires_in_days="31"
-        )
-
-        assert answer.status_code == 422
-        assert 'id="field-email-error"' in answer.text
-        assert 'id="field-expires_in_days-error"' in answer.text
 
     def test_are_resent_with_another_link(self, writer, tenant, members):
         now = utcnow()
@@ -204,18 +174,6 @@ class TestInvitations:
         assert "/resend" not in listed
         assert "/revoke" not in listed
 
-    def test_are_read_only_for_viewers(self, viewer, tenant, members):
-        invitation = create_invitation(tenant.id, digest="x")
-        path = f"{members}/invitations"
-
-        listed = viewer.get(path).text
-
-        assert invitation.email in listed
-        assert f"{path}/" not in listed
-        assert viewer.send(f"{path}/new", **INVITE).status_code == 403
-        assert viewer.send(f"{path}/{invitation.id}/revoke").status_code == 403
-        assert database.row(Invitation).revoked_at is None
-
 
 class TestJoinRequests:
     def test_are_accepted(self, writer, tenant, members):
@@ -248,15 +206,6 @@ class TestJoinRequests:
 
         assert answer.status_code == 409
         assert "accepted or declined already" in answer.text
-
-    def test_are_read_only_for_viewers(self, viewer, tenant, members):
-        asked = create_join_request(tenant)
-
-        listed = viewer.get(f"{members}/join-requests").text
-
-        assert asked.email in listed
-        assert "/accept" not in listed
-        assert viewer.send(f"{members}/join-requests/{asked.id}/accept").status_code == 403
 
     def test_want_attention_of_the_tenant_and_of_operators(self, browser, tenant, members):
         create_join_request(tenant, email="ada@example.com")
@@ -353,21 +302,6 @@ class TestDomains:
         assert second.location == f"{domains}/{domain.id}"
         assert len(database.rows(JoinRequest)) == 101
 
-    def test_are_deleted_with_the_slug(self, writer, tenant, domains):
-        domain = create_domain(tenant)
-
-        refused = writer.send(f"{domains}/{domain.id}/delete", form_confirmation="other")
-        sent = writer.send(f"{domains}/{domain.id}/delete", form_confirmation="acme")
-
-        assert (refused.status_code, sent.location) == (422, domains)
-        assert database.rows(Domain) == []
-
-    def test_are_not_shown_to_viewers(self, viewer, tenant, domains):
-        create_domain(tenant)
-
-        assert viewer.get(domains).status_code == 403
-        assert "Sign-in" not in viewer.get(f"/console/tenants/{tenant.id}").text
-
     def test_that_lapsed_want_attention(self, browser, tenant, domains):
         domain = create_domain(tenant, name="acme.example", state="lapsed")
 
@@ -400,12 +334,6 @@ class TestSetupLinks:
         assert "directory (SCIM)" in listed
         assert url.rpartition("=")[2] not in listed
 
-    def test_without_a_task_or_with_a_wrong_number_are_refused(self, owner, domains):
-        answer = owner.send(f"{domains}/setup-links/new", expires_in_hours="169")
-
-        assert answer.status_code == 422
-        assert 'id="field-expires_in_hours-error"' in answer.text
-
     def test_are_revoked(self, writer, domains):
         path = f"{domains}/setup-links"
         writer.send(f"{path}/new", scopes=["scim"], expires_in_hours="24")
@@ -417,12 +345,6 @@ class TestSetupLinks:
         assert database.row(SetupLink).revoked_at is not None
         assert "The setup link was revoked." in listed
         assert "/revoke" not in listed
-
-    def test_are_not_made_by_viewers(self, viewer, domains):
-        answer = viewer.send(f"{domains}/setup-links/new", scopes=["scim"], expires_in_hours="24")
-
-        assert answer.status_code == 403
-        assert database.rows(SetupLink) == []
 
 
 class TestSsoConnections:
@@ -451,6 +373,3 @@ class TestSsoConnections:
         assert "SSO certificates that end within 30 days" in work
         assert "Soon" in listed
         assert "Later" not in listed
-
-    def test_are_not_shown_to_viewers(self, viewer, domains):
-        assert viewer.get(f"{domains}/sso").status_code == 403

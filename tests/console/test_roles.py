@@ -137,12 +137,6 @@ class TestMatrix:
         assert 'title="Read users.' not in other
         assert NAMES[0] in first or 'title="' in first
 
-    def test_is_not_shown_without_the_permission(self, signed_in, tenant, page):
-        viewer = signed_in(create_member(tenant, "viewer")[0])
-
-        assert viewer.get(page).status_code == 403
-        assert page not in viewer.get(f"/console/tenants/{tenant.id}").text
-
 
 class TestRole:
     def test_is_created_changed_and_deleted(self, owner, page, permissions):
@@ -157,12 +151,6 @@ class TestRole:
         assert stored() == [NAMES[0]]
         assert owner.send(f"{role}/delete").location.endswith("/roles")
         assert database.query("SELECT 1 FROM roles WHERE key = 'clerk'") == []
-
-    def test_refuses_beside_the_field(self, owner, page):
-        sent = owner.send(f"{page}/new", key="Bad key", name="x", assignable_by="admin")
-
-        assert sent.status_code == 422
-        assert 'id="field-key-error"' in sent.text
 
     def test_that_is_in_use_needs_another_in_its_place(self, owner, tenant, page):
         role, person = create_role(owner, page), create_member(tenant, "member")[0]
@@ -299,6 +287,3 @@ class TestPermissions:
         assert "Approve invoices." in shown
         assert flag == "invoicing"
         assert database.query("SELECT 1 FROM product_permissions") == []
-
-    def test_are_the_platforms_to_change(self, owner):
-        assert owner.post("/console/roles/permissions/new", data={"key": "a"}).status_code == 403

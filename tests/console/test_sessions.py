@@ -45,13 +45,6 @@ class TestStart:
         assert client.get("/", headers={"Accept": "*/*"}).location == "/docs"
         assert client.get("/").location == "/docs"
 
-    def test_the_sign_in_leads_to_the_documentation(self, anonymous):
-        page = anonymous.get("/", headers={"Accept": "text/html"}, follow_redirects=True)
-
-        assert page.request.path == "/console/sign-in"
-        assert '<a href="/docs">' in page.text
-        assert anonymous.get("/docs/").status_code == 200
-
 
 class TestLink:
     def test_signs_in_once(self, anonymous, app):

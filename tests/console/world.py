@@ -131,8 +131,11 @@ def send(api: Any, method: str, path: str, body: Any = None, **query: Any) -> An
     return answer.get_json()["data"]
 
 
-def create_past(api: Any) -> dict[str, Any]:
-    """A tenant with one person, both of which have changed after the ``moment``, a whole second."""
+def create_past(api: Any, *, is_whole: bool = False) -> dict[str, Any]:
+    """A tenant with one person, both of which have changed after the ``moment``.
+
+    A whole second, which forms can name, has to be waited for.
+    """
     flags = [preset_flag("theme", "plain")]
     plan = {"name": "free", "display_name": "Free", "flags": flags}
     send(api, "POST", "/v1/billing/plans", plan)
@@ -141,8 +144,10 @@ def create_past(api: Any) -> dict[str, Any]:
     person = {"idp_user_id": "u1", "email": "ada@acme.example", "first_name": "Ada"}
     user = send(api, "POST", "/v1/users", person, **of)
     send(api, "POST", "/v1/memberships/tenant", {"user_id": user["id"], "role": "owner"}, **of)
-    moment = utcnow().replace(microsecond=0) + timedelta(seconds=1)
-    time.sleep((moment - utcnow()).total_seconds() + 0.05)
+    moment = utcnow()
+    if is_whole:
+        moment = moment.replace(microsecond=0) + timedelta(seconds=1)
+        time.sleep((moment - utcnow()).total_seconds() + 0.05)
     send(api, "PATCH", f"/v1/tenants/{tenant['id']}", {"name": "Other"})
     send(api, "PATCH", f"/v1/users/{user['id']}", {"first_name": "Eve"})
     return {"id": tenant["id"], "user_id": user["id"], "moment": moment.isoformat()}
