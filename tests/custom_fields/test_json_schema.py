@@ -165,25 +165,3 @@ class TestGetJsonSchema:
             },
             "required": ["last"],
         }
-
-    def test_is_valid_for_every_type_as_it_comes_over_the_wire(self, api, tenant):
-        for field_type in FieldType:
-            create_field(tenant, field_key=f"a_{field_type}", field_type=str(field_type))
-        path = f"/v1/custom-fields/json-schema?entity_type=user&tenant_id={tenant.id}"
-
-        schema = api.get(path, token=platform_token()).get_json()["data"]
-
-        jsonschema.Draft202012Validator.check_schema(schema)
-        assert len(schema["properties"]) == len(FieldType)
-
-
-class TestFieldsWithoutOptions:
-    def test_have_an_empty_enum(self, api, tenant):
-        create_field(tenant, field_key="size", field_type="select")
-        create_field(tenant, field_key="colors", field_type="multi_select", options=[])
-        path = f"/v1/custom-fields/json-schema?entity_type=user&tenant_id={tenant.id}"
-
-        properties = api.get(path, token=platform_token()).json["data"]["properties"]
-
-        assert properties["size"]["enum"] == []
-        assert properties["colors"]["items"]["enum"] == []

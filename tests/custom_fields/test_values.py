@@ -124,14 +124,6 @@ class TestPatches:
             }
         ]
 
-    def test_an_object_that_merges_into_a_value_is_refused(self, patch, tenant):
-        create_field(tenant, field_key="key")
-
-        answer = patch({"key": {"a": None}}, key="text")
-
-        (fault,) = answer.get_json()["detail"]
-        assert (fault["type"], fault["input"]) == ("string_type", {"a": None})
-
     def test_other_keys_other_entities_and_other_tenants_fields_do_not_count(self, patch, tenant):
         create_field(tenant, field_key="key", field_type="integer", entity_type="order")
         create_field(create_tenant(), field_key="key", field_type="integer")

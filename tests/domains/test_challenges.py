@@ -128,13 +128,6 @@ class TestWrongAnswers:
 
         assert look_up(server) is expected
 
-    def test_cname_loops(self, server):
-        server.set(
-            NAME, records(f"{NAME}. CNAME a.net.", "a.net. CNAME b.net.", "b.net. CNAME a.net.")
-        )
-
-        assert look_up(server) is CheckError.BAD_ANSWER
-
     def test_long_cname_chains(self, server):
         chain = [f"n{one}.net. CNAME n{one + 1}.net." for one in range(100)]
         server.set(NAME, records(f"{NAME}. CNAME n0.net.", *chain, f'n100.net. TXT "{TOKEN}"'))
@@ -168,16 +161,6 @@ class TestWrongAnswers:
         server.set(NAME, truncated, truncated)
 
         assert look_up(server) is CheckError.NO_RECORD
-
-    def test_a_wrong_id(self, server, short):
-        def reply(query):
-            wire = bytearray(records(OWN)(query))
-            wire[0] ^= 0xFF
-            return bytes(wire)
-
-        server.set(NAME, reply)
-
-        assert look_up(server) is CheckError.NO_ANSWER
 
     def test_a_wrong_question(self, server, short):
         def reply(query):
@@ -248,12 +231,12 @@ class TestWrongAnswers:
 
 
 class TestTime:
-    def test_silence_ends_after_five_seconds(self, server):
+    def test_silence_ends(self, server, short):
         server.set(NAME, silence)
         began = time.monotonic()
 
         assert look_up(server) is CheckError.NO_ANSWER
-        assert 4.5 < time.monotonic() - began < 5.5
+        assert 0.9 < time.monotonic() - began < 1.5
 
     def test_bytes_that_come_one_by_one_do_not_extend_it(self, short):
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:

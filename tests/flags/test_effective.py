@@ -9,7 +9,6 @@ from tests.factories import (
     create_preset,
     create_tenant,
     platform_token,
-    preset_flag,
 )
 
 URL = "/v1/billing/flags"
@@ -52,16 +51,3 @@ class TestListFlags:
         create_override(create_tenant(), preset, "beta", True)
 
         assert effective(api, tenant)["beta"]["value"] is False
-
-    def test_follows_a_changed_preset_at_once(self, api):
-        preset, tenant = create_preset(beta=False, old=1), create_tenant()
-
-        api.patch(
-            f"/v1/billing/plans/{preset.id}",
-            token=platform_token(),
-            json={"flags": [preset_flag("beta", "now a text")]},
-        )
-
-        flags = effective(api, tenant)
-        assert list(flags) == ["beta"]
-        assert (flags["beta"]["value"], flags["beta"]["source"]) == ("now a text", "preset")

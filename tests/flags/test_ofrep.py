@@ -73,15 +73,6 @@ class TestEvaluateFlag:
             "metadata": {"plan": "growth"},
         }
 
-    def test_answers_the_tenants_override(self, api):
-        preset, tenant = create_preset(theme="dark"), create_tenant()
-        create_override(tenant, preset, "theme", "light")
-
-        answer = evaluate(api, key_of(tenant), "theme").json
-
-        assert (answer["value"], answer["reason"]) == ("light", "TARGETING_MATCH")
-        assert answer["variant"] == "override"
-
     @pytest.mark.parametrize(("value", "spelled"), [(5, b"5"), (5.0, b"5.0"), (2**70, b"1180591")])
     def test_keeps_the_spelling_of_numbers(self, api, value, spelled):
         preset, tenant = create_preset(seats=value, other=1), create_tenant()
@@ -106,10 +97,6 @@ class TestEvaluateFlag:
         assert answer.status_code == 404
         assert answer.json["errorCode"] == "FLAG_NOT_FOUND"
         assert set(answer.json) == {"key", "errorCode", "errorDetails"}
-
-    @pytest.mark.parametrize("body", [{}, {"context": {}}, {"context": {"targetingKey": "a"}}])
-    def test_needs_no_context(self, api, body, preset):
-        assert evaluate(api, key_of(create_tenant()), "beta", body).status_code == 200
 
     @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 5000, b'{"context": NaN}'])
     @pytest.mark.parametrize("path", [URL, f"{URL}/beta"])
@@ -393,13 +380,3 @@ class TestEvaluateAll:
         assert changed[1:-1] == ["flags.fingerprint", "flags.evaluate_all"]
         assert unchanged[1:-1] == ["flags.fingerprint"]
         assert again.status_code == 304
-
-    def test_answers_a_suspended_tenant_with_disabled_flags(self, api):
-        create_preset(beta=False, theme="a")
-
-        answer = evaluate(api, key_of(create_tenant(is_active=False)))
-
-        assert [flag["reason"] for flag in answer.json["flags"]] == ["DISABLED", "DISABLED"]
-
-    def test_answers_no_flags_without_a_preset(self, api):
-        assert evaluate(api, key_of(create_tenant(plan_name="none"))).json == {"flags": []}

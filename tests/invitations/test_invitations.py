@@ -74,16 +74,6 @@ class TestCreate:
         assert not {"digest", "token", "mail_at"} & audited.after.keys()
         assert data["token"] not in str(audited)
 
-    def test_has_the_url_of_the_product(self, environment, invite, admin, api):
-        url = "https://app.example.com/join?code={token}&from=mail"
-        product = create_app({**environment, "INVITATION_URL": url})
-        sent = {"email": "ada@example.com", "role": "member"}
-
-        headers = {"Authorization": f"Bearer {admin}"}
-        data = product.test_client().post(PATH, json=sent, headers=headers).get_json()["data"]
-
-        assert data["url"] == f"https://app.example.com/join?code={data['token']}&from=mail"
-
     def test_needs_a_key_for_secrets(self, environment, admin):
         without = create_app({**environment, "SECRETS_KEY": ""})
         sent = {"email": "ada@example.com", "role": "member"}
@@ -371,18 +361,3 @@ class TestEvents:
         (delivered,) = hook.received
         data = json.loads(delivered.body)["data"]
         assert (data["token"], data["state"]) == (created["token"], "pending")
-
-
-class TestPreview:
-    def test_of_a_plan_counts_invitations(self, api, invite):
-        preset = create_limits("free", limit_flag("seats", 4))
-        for number in range(2):
-            invite(f"{number}@example.com")
-
-        path = f"/v1/billing/plans/{preset.id}/preview"
-        sent = {"flags": [limit_flag("seats", 2)]}
-        told = api.post(path, token=platform_token(), json=sent).get_json()["data"]
-
-        assert told["limits_below_usage"] == [
-            {"feature": "seats", "limit": 2, "tenants": 1, "most_used": 3}
-        ]

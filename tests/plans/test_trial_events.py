@@ -81,14 +81,6 @@ class TestEnding:
             "next_plan_name": "free",
         }
 
-    def test_is_announced_at_once_of_a_short_trial(self, tenant, assign, run_job):
-        until = assign(1)
-
-        run_job()
-
-        assert announced(tenant) == ["trial.ending"]
-        assert audit_events(tenant)[-1].after["until"] == until
-
     def test_is_announced_again_after_an_extension(self, tenant, assign, run_job):
         assign(2)
         run_job()

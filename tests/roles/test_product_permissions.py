@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import create_api_key, create_permission, create_role, platform_token
+from tests.factories import create_permission, create_role, platform_token
 
 PATH = "/v1/permissions"
 
@@ -41,12 +41,6 @@ class TestPut:
 
         assert answer.status_code == 422
         assert answer.get_json()["detail"][0]["loc"][0] == "path"
-
-    def test_is_the_platforms(self, api, owner):
-        key = create_api_key(None, ["roles:write"])
-
-        for token in (owner, key):
-            assert api.put(f"{PATH}/invoices:approve", token=token, json={}).status_code == 403
 
     def test_there_are_at_most_1000(self, api, monkeypatch):
         from app.roles import product_permissions

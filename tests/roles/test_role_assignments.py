@@ -105,21 +105,6 @@ class TestCreate:
             assert answer.status_code == 201
             assert answer.get_json()["data"].items() >= target.items()
 
-    def test_is_audited_and_an_event(self, api, admin, membership):
-        body = {"membership_id": str(membership.id), "role": "viewer"}
-
-        made = api.post(PATH, token=admin, json=body).get_json()["data"]
-        api.delete(f"{PATH}/{made['id']}", token=admin)
-
-        history = api.get(f"{PATH}/{made['id']}/history", token=admin).get_json()["data"]
-        assert [one["action"] for one in history] == [
-            "role_assignment.deleted",
-            "role_assignment.created",
-        ]
-        api.sequence()
-        events = api.get("/v1/events?types=role_assignment.*", token=admin).get_json()["data"]
-        assert [event["data"] for event in events] == [made, made]
-
     def test_refuses_none_or_two_targets(self, api, admin, membership):
         for target in ({}, {"membership_id": str(membership.id), "group_id": str(uuid4())}):
             assert api.post(PATH, token=admin, json={**target, "role": "viewer"}).status_code == 422
@@ -286,17 +271,6 @@ class TestList:
         assert api.get(f"{PATH}?role=nobody", token=admin).get_json()["data"] == []
         assert api.get(f"{PATH}?resource_type=project", token=admin).status_code == 422
 
-    def test_does_not_show_another_tenants(self, api, admin):
-        other = create_tenant()
-        row = create_assignment(other, "viewer", membership_id=create_member(other)[1].id)
-
-        assert api.get(PATH, token=admin).get_json()["data"] == []
-        assert (
-            api.get(f"{PATH}/{row.id}", token=admin).get_json()["code"]
-            == "role_assignment_not_found"
-        )
-        assert api.delete(f"{PATH}/{row.id}", token=admin).status_code == 404
-
 
 class TestDelete:
     def test_only_an_owner_ends_an_owner(self, api, tenant, admin, owner, membership):
@@ -332,16 +306,6 @@ class TestEnd:
         create_assignment(tenant, "viewer", api_key_id=key.id)
 
         api.delete(f"/v1/api-keys/{key.id}", token=admin)
-
-        assert database.rows(RoleAssignment) == []
-        assert deleted(api, admin) == ["viewer"]
-
-    def test_with_the_group(self, app, api, tenant, admin):
-        directory = Directory(app, create_connection(tenant)[1])
-        group = directory.post("/Groups", {"displayName": "Crew"}).get_json()
-        create_assignment(tenant, "viewer", group_id=group["id"])
-
-        directory.delete(f"/Groups/{group['id']}")
 
         assert database.rows(RoleAssignment) == []
         assert deleted(api, admin) == ["viewer"]

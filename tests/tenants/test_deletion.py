@@ -71,15 +71,6 @@ class TestRequestDeletion:
         assert (answer.status_code, answer.get_json()["code"]) == (409, "tenant_active")
 
 
-class TestGetDeletion:
-    def test_answers_what_the_request_answered(self, api, token, tenant):
-        requested = ask(api, tenant, token).get_json()
-
-        answer = api.get(f"/v1/tenants/{tenant.id}/deletion", token=token)
-
-        assert (answer.status_code, answer.get_json()) == (200, requested)
-
-
 class TestWhileADeletionWaits:
     def test_the_tenant_cannot_be_activated(self, api, token, tenant):
         ask(api, tenant, token)

@@ -72,13 +72,6 @@ class TestSearchIndex:
         assert [row[2] for row in patched] == ["large"]
         assert removed == []
 
-    def test_is_described_by_a_json_schema(self, api, tenant, admin):
-        create_field(tenant, entity_type="tenant", field_key="segment", is_required=True)
-
-        answer = api.get("/v1/custom-fields/json-schema?entity_type=tenant", token=admin)
-
-        assert answer.get_json()["data"]["required"] == ["segment"]
-
     def test_misses_no_patch_while_it_is_turned_on_and_off(self, app, api, tenant, admin, patch):
         field = create_field(tenant, entity_type="tenant", field_key="key")
 
