@@ -36,14 +36,6 @@ class TestEveryProvider:
             assert deliver(app, provider, shuffled(world.events, seed)) == expected, seed
 
     @pytest.mark.parametrize("provider", NAMES)
-    def test_backwards_shows_the_same(self, app, provider):
-        world = history(provider, seed=10)
-
-        backwards = deliver(app, provider, world.events[::-1])
-
-        assert backwards == deliver(app, provider, world.events)
-
-    @pytest.mark.parametrize("provider", NAMES)
     def test_through_the_receiver_shows_the_same(self, app, sender: Sender, provider):
         world = history(provider, seed=3)
         expected = deliver(app, provider, world.events)

@@ -1,10 +1,7 @@
 """GET /v1/identity/waiting and ``flask memberships waiting``."""
 
-from importlib import import_module
-
 import pytest
 
-from tests import database
 from tests.factories import platform_token
 from tests.identity_sync.test_sync import generic
 
@@ -90,23 +87,3 @@ class TestPages:
 
         assert found == (names if order == "created_at" else names[::-1])
         assert query["cursor"] is None
-
-
-class TestUpgrade:
-    def test_marks_the_people_who_were_set_aside_before(self, generic, waiting):
-        generic("user.created", "09:00", id="u1", email="ada@acme.example")
-        generic("user.created", "09:00", id="u2", email="eva@acme.example")
-        generic("user.deleted", "09:10", id="u2")
-        generic("user.created", "09:00", id="u3", email="zoe@acme.example")
-        join(generic, "u3")
-        before = waiting()
-        database.execute("UPDATE identity_objects SET is_waiting = false WHERE kind = 'user'")
-
-        migration = import_module("migrations.versions.0013_waiting_people")
-        database.execute(migration.MARK_PEOPLE)
-
-        assert waiting() == before
-        assert told(before) == [
-            ("user", "u1", ["membership"]),
-            ("membership", "u3", ["organization"]),
-        ]

@@ -181,21 +181,6 @@ class TestDryRun:
         assert [fault["line"] for fault in faults] == [1, 2, 3, 4]
         assert faults[0]["errors"][0]["type"] == "last_owner"
 
-    @pytest.mark.parametrize("is_sorted", [True, False])
-    def test_knows_the_parents_of_earlier_sets(self, run, file, is_sorted):
-        names = [f"u{number}" for number in range(600)]
-        lines = [line for name in names for line in (user_line(name), member_line(name))]
-        if is_sorted:
-            lines.sort(key=lambda line: line["type"], reverse=True)
-
-        ended = run(
-            "import", file(tenant_line(), *lines, member_line("nobody")), "--dry-run", "--json"
-        )
-
-        shown = json.loads(ended.stdout)
-        assert shown["counts"]["membership"]["created"] == 600
-        assert [fault["line"] for fault in shown["faults"]] == [len(lines) + 2]
-
     @pytest.mark.parametrize("seed", range(2))
     def test_says_what_the_import_then_does(self, run, file, presets, seed):
         """Of lines about few rows, in any order, over more than one set of 500."""
@@ -237,18 +222,6 @@ class TestExport:
         assert ended.exit_code == 0, ended.stdout
         assert content() == before
         assert run("export", "acme").stdout == exported.stdout
-
-    def test_reads_page_by_page(self, run, app, api, monkeypatch):
-        monkeypatch.setattr("app.imports.export.PAGE", 2)
-        names = [f"u{number}" for number in range(5)]
-        bring_in(
-            app, api, tenant_line(slug="acme"), *map(user_line, names), *map(member_line, names)
-        )
-
-        lines = [json.loads(line) for line in run("export", "acme").stdout.splitlines()]
-
-        assert [line["type"] for line in lines] == ["tenant", *["user"] * 5, *["membership"] * 5]
-        assert [line["idp_user_id"] for line in lines[6:]] == names
 
     def test_leaves_out_overrides_that_have_expired(self, run, app, api, presets):
         bring_in(app, api, *COMPANY[:2])

@@ -4,7 +4,6 @@ from gzip import compress
 
 import pytest
 
-from app.audit.models import AuditEvent
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.imports.files import PIECE
 from app.imports.models import Import, ImportPiece
@@ -40,15 +39,6 @@ class TestCreate:
         assert (shown["lines_total"], shown["lines_done"]) == (801, 0)
         assert [len(one.body) for one in rows(ImportPiece)][:-1] == [PIECE] * 3
         assert b"".join(one.body for one in rows(ImportPiece)) == large
-
-    def test_is_audited_at_its_start_and_its_end(self, app, api):
-        import_id = post(api, as_file(tenant_line("a"))).get_json()["data"]["id"]
-        finish(app, import_id)
-
-        events = rows(AuditEvent, target_type="import")
-        assert [event.action for event in events] == ["import.created", "import.completed"]
-        assert {event.target_id for event in events} == {import_id}
-        assert events[1].after["counts"]["tenant"]["created"] == 1
 
     def test_with_an_idempotency_key_stores_one_file(self, api, large):
         first, second = (post(api, large, headers={"Idempotency-Key": "k"}) for _ in range(2))

@@ -3,7 +3,6 @@
 import threading
 import time
 from datetime import timedelta
-from functools import partial
 
 import pytest
 
@@ -20,8 +19,6 @@ from app.emails.models import EmailEventRecord, EmailMessage
 from app.identity_sync.models import IdentityObject
 from app.inbox import jobs, processing, receiving, service
 from app.inbox.providers import EMAIL
-from app.tenants.models import Tenant
-from app.users.models import User
 from tests import database
 from tests.concurrency import at_once
 from tests.faults import _worker
@@ -139,24 +136,6 @@ class TestWorkersSideBySide:
 
         assert all_rows(EmailMessage)[0].opens == 10
         assert len(all_rows(EmailEventRecord)) == 10
-
-    def test_apply_events_of_one_history_as_in_order(self, app, sender):
-        """Every worker takes the events of three objects that need one another."""
-        for number in range(8):
-            body = {"timestamp": "2026-01-05T09:45:05Z"}
-            organization, user = f"o{number}", f"u{number}"
-            for type_, data in (
-                ("membership.created", {"organization_id": organization, "user_id": user}),
-                ("user.created", {"id": user, "email": f"{user}@acme.example"}),
-                ("organization.created", {"id": organization, "name": "Acme"}),
-            ):
-                sender.post("standard_webhooks", {**body, "type": type_, "data": data})
-
-        at_once([partial(work_off, app)] * 3)
-
-        assert {row.status for row in all_events()} == {"succeeded"}
-        assert len(all_rows(Tenant)) == len(all_rows(User)) == 8
-        assert len({tenant.slug for tenant in all_rows(Tenant)}) == 8
 
 
 class TestFailures:
@@ -294,7 +273,7 @@ class TestLargeEvents:
         assert self.effects() == (0, 0, 0, 0)
 
     def test_do_not_delay_others_and_are_applied_in_the_end(self, app, sender):
-        large = self.post(sender, 5_000)
+        large = self.post(sender, 3_000)
         worker = threading.Thread(target=work_off, args=(app,))
         waits = []
 
@@ -310,7 +289,7 @@ class TestLargeEvents:
         assert max(waits) < 5
         assert {row.status for row in all_events()} == {"succeeded"}
         assert event_row(large).attempts == 1
-        assert self.effects() == (5_000,) * 4
+        assert self.effects() == (3_000,) * 4
         assert all_rows(EmailMessage, message_id="m1")[0].opens == len(waits)
 
     def test_go_behind_the_others(self, app, sender):
@@ -322,7 +301,7 @@ class TestLargeEvents:
         assert order == [large, *others, large, large]
 
     def test_lose_and_repeat_nothing_if_the_worker_is_killed(self, app, environment, sender):
-        event_id = self.post(sender, 3_000)
+        event_id = self.post(sender, 2_000)
         worker = _worker.start(environment, [Queue.WEBHOOKS])
         wait_until(lambda: event_row(event_id).applied_parts > 0, seconds=30)
 
@@ -337,9 +316,9 @@ class TestLargeEvents:
         # PostgreSQL keeps the row locked until it notices that the worker is gone.
         wait_until(is_applied, seconds=60)
         assert killed_at == (killed_at[0],) * 4
-        assert 0 < killed_at[0] < 3_000
+        assert 0 < killed_at[0] < 2_000
         assert killed_at[0] % processing.SLICE == 0
-        assert self.effects() == (3_000,) * 4
+        assert self.effects() == (2_000,) * 4
 
     def test_go_on_after_a_failure_where_they_were(self, app, sender, monkeypatch):
         event_id = self.post(sender, 1200)
@@ -392,15 +371,6 @@ class TestLargeEvents:
 
 
 class TestTheSweeper:
-    def test_queues_what_has_lost_its_job(self, app, event_id):
-        change_event(event_id, next_attempt_at=utcnow() - timedelta(seconds=61))
-        with app.app_context():
-            connection().flushdb()
-
-            jobs.sweep()
-
-        assert queued(app) == 1
-
     def test_leaves_alone_what_is_fresh_or_done_or_waits(self, app, sender):
         fresh = post_opened(sender, 1)
         done = post_opened(sender, 2)

@@ -299,21 +299,3 @@ class TestTextThatCannotBeStored:
     def test_an_id_longer_than_a_key_cannot_be_read(self) -> None:
         with pytest.raises(Unreadable, match="longer"):
             adapt_changed("workos", "user.created", data__id="u" * 256)
-
-
-class TestPosition:
-    def test_prefers_deleted_to_updated_to_created_at_one_moment(self) -> None:
-        moment = at("2026-01-05T09:45:05Z")
-        positions = [
-            UserEvent(object_id="u", change=change, occurred_at=moment).position
-            for change in (Change.CREATED, Change.UPDATED, Change.DELETED)
-        ]
-
-        assert positions == sorted(set(positions))
-
-    def test_prefers_the_objects_version_to_the_events_time(self) -> None:
-        early, late = at("2026-01-05T09:00:00Z"), at("2026-01-05T10:00:00Z")
-        older = UserEvent(object_id="u", change=Change.UPDATED, occurred_at=late, version=early)
-        newer = UserEvent(object_id="u", change=Change.UPDATED, occurred_at=early, version=late)
-
-        assert newer.position > older.position

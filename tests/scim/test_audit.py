@@ -37,10 +37,6 @@ def changes(user):
     return [(one.before["directory"], one.after["directory"]) for one in found]
 
 
-def test_of_a_new_user_there_are_none(ada):
-    assert changes(ada) == []
-
-
 @pytest.mark.parametrize(
     ("operation", "before", "after"),
     [

@@ -387,13 +387,6 @@ class TestPatch:
             assert self.patched(directory, group, *operations) == left, operations
             directory.delete(f"/Groups/{group['id']}")
 
-    def test_of_nothing_keeps_the_version(self, directory, ids):
-        group = directory.add_group("All", ids[0])
-
-        answer = directory.patch(f"/Groups/{group['id']}", remove_member(ids[1]))
-
-        assert answer.get_json()["meta"]["version"] == group["meta"]["version"]
-
     def test_has_at_most_a_hundred_operations(self, directory, ids):
         group = directory.add_group("All")
         add = [add_members(one) for one in ids] * 50

@@ -9,7 +9,7 @@ from app.scim.models import ScimGroup, ScimMember
 from app.users.models import User
 from tests.concurrency import at_once
 from tests.database import execute, row, rows
-from tests.factories import create_assignment, create_role, create_tenant, user_token
+from tests.factories import create_assignment, create_role, create_tenant
 from tests.scim.directory import (
     GROUP,
     USER,
@@ -134,16 +134,6 @@ class TestRolesBesidesTheFive:
         actions = [one.action for one in rows(AuditEvent) if one.action.startswith("role_ass")]
         assert sorted(actions) == ["role_assignment.created"] * 2 + ["role_assignment.deleted"] * 2
 
-    def test_are_held_while_the_person_is_in_the_group(self, api, directory, ada):
-        execute("UPDATE users SET idp_user_id = 'ada' WHERE id = :id", id=ada)
-        token, group = user_token(row(User, id=ada)), directory.add_group("Finance", ada)
-        path = f"/Groups/{group['id']}"
-
-        given = api.get("/v1/audit-events", token=token).status_code
-        directory.patch(path, remove_member(ada))
-
-        assert (given, api.get("/v1/audit-events", token=token).status_code) == (200, 403)
-
     def test_follow_another_mapping_when_the_group_changes(self, directory):
         path = f"/Groups/{directory.add_group('Finance')['id']}"
         execute("""UPDATE scim_connections SET group_roles = '{"Finance": "clerk"}'""")
@@ -164,14 +154,6 @@ class TestRolesBesidesTheFive:
 
 
 class TestRoles:
-    def test_come_with_a_group_and_go_with_it(self, directory, ada):
-        made = directory.add_group("finance", ada)
-        given = role_of(ada)
-
-        directory.delete(f"/Groups/{made['id']}")
-
-        assert (given, role_of(ada)) == ("billing", "member")
-
     @pytest.mark.parametrize(
         ("name", "is_member", "give", "take"),
         [

@@ -1,14 +1,12 @@
 """What directories send beside the standard: what is ignored, what is refused, and how it is told."""
 
-import time
-
 import pytest
 
 from app.connections.models import ScimRequest
 from app.scim.models import ScimUser
 from app.users.models import User
 from tests.database import row, rows
-from tests.scim.directory import BULK, ERROR, GROUP, USER, patch_body, replace
+from tests.scim.directory import BULK, ERROR, USER, patch_body, replace
 
 CUSTOM = "urn:ietf:params:scim:schemas:extension:custom:2.0:User"
 
@@ -23,18 +21,6 @@ def ada(directory):
 
 
 class TestFilters:
-    def test_with_as_many_as_are_allowed_take_little_time(self, directory):
-        scim_filter = " and ".join(['not (emails[value ew " eq "])'] * 25)
-        directory.find(scim_filter)
-
-        spent = []
-        for _ in range(5):
-            started = time.process_time()
-            directory.find(scim_filter)
-            spent.append(time.process_time() - started)
-
-        assert min(spent) < 0.2  # 0.03 on a quiet machine; without the bound it was seconds
-
     @pytest.mark.parametrize("at", ["/Users", "/Groups"])
     @pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
     def test_with_a_moment_beyond_the_calendar_are_refused(self, directory, at, moment):
@@ -101,17 +87,6 @@ class TestUnknownAttributes:
         assert last_detail() == f"ignored {name}"
 
 
-class TestValues:
-    @pytest.mark.parametrize(
-        "value", [7, "text", ["a"], [{"a": 1}], None, True, {"a b": 1}, {"": 1}]
-    )
-    @pytest.mark.parametrize("op", ["add", "replace", "remove"])
-    def test_without_a_path_are_answered(self, directory, ada, op, value):
-        answer = directory.patch(f"/Users/{ada['id']}", {"op": op, "value": value})
-
-        assert answer.status_code in (200, 400)
-
-
 class TestSelections:
     @pytest.mark.parametrize(
         "path",
@@ -145,11 +120,6 @@ class TestMembers:
         assert bulk.get_json()["Operations"][0]["status"] == "400"
         for word in ("pydantic", "validation error", "GroupMember"):
             assert word not in answer.text + bulk.text
-
-    def test_without_an_id_are_refused_in_a_creation(self, directory):
-        body = {"schemas": [GROUP], "displayName": "G", "members": [{"foo": 1}]}
-
-        assert directory.post("/Groups", body).status_code == 400
 
 
 class TestBulk:

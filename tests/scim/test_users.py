@@ -236,15 +236,6 @@ class TestActive:
         assert after.get_json()["active"] is False
         assert after.headers["ETag"] != before.headers["ETag"]
 
-    def test_of_the_last_owner_cannot_end(self, directory, owner):
-        user = owner[0]
-        made = directory.add_user("owner", externalId=user.idp_user_id)
-
-        answer = directory.patch(f"/Users/{made['id']}", replace("active", False))
-
-        assert (answer.status_code, answer.get_json()["status"]) == (409, "409")
-        assert membership_of(user.id).is_active
-
     def test_of_all_owners_at_once_leaves_one(self, directory, tenant, owner):
         other = create_member(tenant, role="owner", email="other@example.com")[0]
         ids = [
