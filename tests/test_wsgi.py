@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.jobs.queues import JOBS
+from app import create_app
 
 PROJECT = Path(__file__).parent.parent
 FLASK = "flask --app wsgi"
@@ -35,20 +35,9 @@ class TestCommands:
 
         assert (ended.returncode, ended.stderr) == (0, "")
 
-    def test_that_work_until_they_are_stopped_log_at_the_chosen_level(self, app, environment):
-        with app.app_context():
-            JOBS["app.operations.jobs.forget_idempotency_keys"].push()
-
-        ended = run(f"{FLASK} jobs worker --burst", {**environment, "LOG_LEVEL": "INFO"})
-
-        assert '"event":"job"' in ended.stderr
-
 
 class TestWrongConfiguration:
-    @pytest.mark.parametrize(
-        "command",
-        ["gunicorn wsgi:app --bind=127.0.0.1:0", f"{FLASK} --help", f"{FLASK} doctor"],
-    )
+    @pytest.mark.parametrize("command", ["gunicorn wsgi:app --bind=127.0.0.1:0", f"{FLASK} --help"])
     def test_is_one_message(self, environment, command):
         wrong = {
             "DATABASE_URL": "mysql://db",
@@ -95,8 +84,8 @@ class TestWrongConfiguration:
         ],
     )
     def test_of_an_address_is_one_message(self, app, environment, command, settings, message):
-        ended = run(f"{FLASK} {command}", {**environment, **settings})
+        ended = create_app({**environment, **settings}).test_cli_runner().invoke(args=command)
 
-        assert ended.returncode == 1
+        assert ended.exit_code == 1
         assert ended.stderr.startswith(f"Error: {message}")
         assert ended.stderr.count("\n") == 1

@@ -165,20 +165,6 @@ def test_asks_for_the_tenant_of_an_override(app):
     assert ended.stderr == "Error: Say whose override of beta: add --tenant SLUG.\n"
 
 
-def test_names_the_row_that_is_missing(app):
-    for words, kind in (
-        (["tenants", "show", ID], "tenant"),
-        (["custom-fields", "archive", ID], "custom field"),
-        (["webhooks", "replay", ID], "webhook event"),
-        (["scim", "log", ID], "SCIM connection"),
-        (["platform-admins", "remove", ID, "--yes"], "platform superadmin"),
-        (["flags", "list", ID], "tenant"),
-    ):
-        ended = app.test_cli_runner().invoke(args=words)
-
-        assert (ended.exit_code, ended.stderr) == (1, f"Error: There is no {kind} {ID}.\n")
-
-
 def test_names_the_missing_row_of_a_body(app):
     tenant = create_tenant()
     membership = create_membership(tenant, create_user(tenant))
@@ -197,14 +183,6 @@ def test_names_the_command_that_lists_ids(app, verb):
 
     sentence = "There is no SCIM connection Entra; give its id (flask scim list)."
     assert ended.stderr == f"Error: {sentence}\n"
-
-
-def test_names_what_a_row_does_not_have(app):
-    create_tenant(slug="acme")
-
-    ended = app.test_cli_runner().invoke(args=["tenants", "deletion", "acme"])
-
-    assert ended.stderr == "Error: There is no tenant deletion of tenant acme.\n"
 
 
 def test_tells_what_a_change_did_not_do(app):

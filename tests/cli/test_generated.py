@@ -191,11 +191,6 @@ class TestBody:
 
         assert [one.body["name"] for one in sent] == ["a", "b"]
 
-    def test_is_read_from_standard_input(self, app, sent):
-        app.test_cli_runner().invoke(args=["plans", "create", "--body", "-"], input='{"name": "a"}')
-
-        assert sent[0].body == {"name": "a"}
-
     def test_of_another_type_is_sent_as_it_is(self, app):
         line = '{"type": "tenant", "idp_org_id": "org_new", "name": "New"}\n'
         run = app.test_cli_runner().invoke
@@ -217,12 +212,6 @@ class TestBody:
 
         assert ended.exit_code == 1
         assert ended.stderr.startswith("Error: --body: ")
-
-
-def test_a_search_needs_no_word(app):
-    ended = app.test_cli_runner().invoke(args=["search", "--help"], prog_name="flask")
-
-    assert ended.stdout.startswith("Usage: flask search [OPTIONS] QUERY\n")
 
 
 class TestConfirmation:

@@ -141,23 +141,6 @@ class TestRunning:
 
         assert mode == 0o700
 
-    def test_data_is_kept_between_starts(self, folder):
-        with engines(folder):
-            query(folder, "CREATE TABLE kept AS SELECT 42 AS answer")
-            redis.Redis.from_url(Instance.at(folder).redis_url).set("kept", "42")
-
-        with engines(folder):
-            assert query(folder, "SELECT answer FROM kept") == [(42,)]
-            assert redis.Redis.from_url(Instance.at(folder).redis_url).get("kept") == b"42"
-
-    def test_nothing_is_left_afterwards(self, folder):
-        with engines(folder, durable=False):
-            during = processes_of(folder)
-
-        assert len(during) > 3
-        assert processes_of(folder) == []
-        assert list(Instance.at(folder).sockets.iterdir()) == []
-
     def test_a_folder_that_only_its_owner_may_enter_will_do(self, tmp_path):
         tmp_path.chmod(0o700)
 
@@ -285,8 +268,6 @@ class TestFaults:
             engines(new_folder).__enter__()
 
     def test_data_of_another_version(self, folder):
-        with engines(folder, durable=False):
-            pass
         (folder / "postgres" / "PG_VERSION").write_text("9.6\n")
 
         with pytest.raises(
