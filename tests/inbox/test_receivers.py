@@ -121,19 +121,6 @@ class TestAccepted:
 
 
 class TestBatches:
-    def test_are_one_row_per_event(self, app, sender):
-        self.trust(sender)
-        raw = sample("sendgrid", "batch.mixed_out_of_order_with_duplicate")
-
-        answer = self.post(sender, raw)
-
-        body = answer.get_json()
-        assert body["status"] == "accepted"
-        assert body["duplicate"] is False
-        assert len(body["event_ids"]) == 4
-        assert body["event_ids"][1] == body["event_ids"][3]
-        assert [row.event_type for row in all_events()] == ["open", "delivered", "processed"]
-
     def test_are_duplicates_when_all_their_events_are(self, app, sender):
         self.trust(sender)
         events = document("sendgrid", "batch.mixed_out_of_order_with_duplicate")

@@ -98,13 +98,6 @@ class TestSelections:
 
         assert (answer.status_code, answer.get_json()["scimType"]) == (400, "noTarget")
 
-    def test_by_type_create_the_entry(self, directory, ada):
-        path = 'emails[type eq "work"].value'
-
-        answer = directory.patch(f"/Users/{ada['id']}", replace(path, "new@example.com"))
-
-        assert answer.get_json()["emails"] == [{"type": "work", "value": "new@example.com"}]
-
 
 class TestMembers:
     @pytest.mark.parametrize("value", ["a", 1, ["a"], [{"foo": 1}], [{"display": "x"}]], ids=str)

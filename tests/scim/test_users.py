@@ -95,26 +95,6 @@ class TestCreate:
         assert found == [made]
         assert directory.get(f"/Users/{made['id']}").status_code == 200
 
-    @pytest.mark.parametrize(
-        "operation",
-        [
-            replace(f"{ENTERPRISE}:manager", "m-2"),
-            replace(ENTERPRISE, {"manager": "m-2"}),
-            replace(None, {f"{ENTERPRISE}:manager": "m-2"}),
-            replace(None, {ENTERPRISE.upper(): {"Manager": "m-2"}}),
-        ],
-    )
-    def test_takes_a_manager_that_is_only_an_id(self, directory, operation):
-        made = directory.add_user("ada", **{ENTERPRISE: {"manager": "m-1"}})
-        path = f"/Users/{made['id']}"
-
-        changed = directory.patch(path, operation).get_json()
-        emptied = directory.patch(path, replace(f"{ENTERPRISE}:manager", "")).get_json()
-
-        assert made[ENTERPRISE]["manager"] == {"value": "m-1"}
-        assert changed[ENTERPRISE]["manager"] == {"value": "m-2"}
-        assert "manager" not in emptied.get(ENTERPRISE, {})
-
     def test_stores_no_password(self, directory):
         directory.add_user("ada", password="Tr0ub4dor", emails=[])
 
