@@ -170,6 +170,12 @@ class TestOpening:
     def test_of_an_unknown_link_is_refused(self, app, token):
         assert open_link(app, token)[1].status_code == 403
 
+    def test_of_a_suspended_tenant_is_refused(self, app, tenant):
+        token = create_link(tenant)
+        database.execute("UPDATE tenants SET is_active = false")
+
+        assert open_link(app, token)[1].status_code == 403
+
     def test_from_another_site_is_refused(self, app, tenant):
         token = create_link(tenant)
 

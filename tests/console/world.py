@@ -65,7 +65,7 @@ LEFT_OUT = {f"console.{name}" for name in LEFT_OUT_NAMES.split()}
 def create_world(tenant: Any) -> dict[str, Any]:
     """Rows of a tenant; the ids by the names that they have in the addresses."""
     flags = (
-        *(limit_flag(), credits_flag("tokens", 100)),
+        *({**limit_flag(), "description": ATTACK}, credits_flag("tokens", 100)),
         *(preset_flag("theme", "plain"), preset_flag("beta", False)),
     )
     preset = create_limits("free", *flags)
