@@ -154,7 +154,8 @@ class TestHostileValues:
 def unreadable_rows(world: World, document: Document) -> list[str]:
     """Lists and single resources that can no longer be read, after all that was accepted.
 
-    A flag can be gone, because a body can change the tenant's plan or its flags.
+    A flag can be gone, because a body can change the tenant's plan or its flags. The tenant is named,
+    because one can change its ``idp_org_id``, too.
     """
     return [
         f"{operation.name}: {fault}"
@@ -162,10 +163,11 @@ def unreadable_rows(world: World, document: Document) -> list[str]:
         if operation.method == "get"
         and operation.name not in MAY_BE_MISSING
         and "{key}" not in operation.path
-        for fault in judged(operation, world.send(operation, query=_whole(operation)), 200)
+        for fault in judged(operation, world.send(operation, query=_whole(operation, world)), 200)
     ]
 
 
-def _whole(operation: Operation) -> dict[str, Any]:
-    limit = operation.named("query").get("limit")
-    return {"limit": str(limit["maximum"])} if limit else {}
+def _whole(operation: Operation, world: World) -> dict[str, str]:
+    taken = operation.named("query")
+    limit = {"limit": str(taken["limit"]["maximum"])} if "limit" in taken else {}
+    return limit | ({"tenant_id": str(world.tenant.id)} if "tenant_id" in taken else {})
