@@ -129,7 +129,7 @@ def create_app(
 
 
 def import_each(name: str) -> list[ModuleType]:
-    """The module ``name`` of each domain that has one, such as ``routes``."""
+    """The module ``name``, such as ``routes``, of each domain with such a module."""
     paths = [f"{__name__}.{domain}.{name}" for domain in DOMAINS]
     return [import_module(path) for path in paths if find_spec(path)]
 

@@ -376,7 +376,7 @@ def load_config(environ: Mapping[str, str]) -> Config:
 
 
 def _missing(given: Collection[str]) -> list[str]:
-    """The errors about required settings, where the environment has the ``given`` ones."""
+    """The errors about required settings that are not among those ``given``."""
     faults = [
         f"{name} is not set"
         for name, setting in SETTINGS.items()

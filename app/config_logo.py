@@ -42,7 +42,7 @@ def parse_logo(value: str) -> Logo:
 
 
 def _check_svg(content: bytes) -> None:
-    """Raise ValueError for what is no SVG, or could run or load something."""
+    """Raise ValueError for what is not an SVG, or could run or load something."""
     try:
         text = content.decode()
         if found := DECLARATION.search(text):

@@ -146,7 +146,7 @@ def parse_pairs(value: str) -> dict[str, str]:
 def parse_postgres_url(value: str) -> str:
     """The URL with psycopg2 as its driver.
 
-    Of several hosts, listed as libpq does or as SQLAlchemy does, the service uses the one that
+    Several hosts can be listed in libpq's or SQLAlchemy's form. The service then uses the host that
     accepts writes, unless ``target_session_attrs`` says otherwise.
     """
     scheme, separator, rest = value.strip().partition("://")

@@ -137,7 +137,7 @@ def _token(mark: str, place: str) -> str:
 
 
 def _place(kind: str, token: str, mark: str) -> str:
-    """The place in a token; "" without one. Raises Invalid for a token of another search."""
+    """The place in a token; "" if there is none. Raises Invalid for a token of another search."""
     if not token:
         return ""
     try:

@@ -137,7 +137,10 @@ class AccessQuestionsSchema(AccessQuestionSchema):
     )
 
     def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]  # as its base
-        """The ``questions`` (a refusal for one that is not valid), and of several the ``semantic``."""
+        """The ``questions``, and the ``semantic`` if there are several.
+
+        A question that is not valid is replaced by its refusal.
+        """
         if not isinstance(data, dict) or data.get("evaluations") in (None, []):
             return {"questions": [Question(**ONE.load(data))]}
         sections = {name: data[name] for name in ("evaluations", "options") if name in data}

@@ -68,10 +68,10 @@ class TenantFacts:
 
 
 def find_facts(questions: Sequence[Question], home: UUID | None) -> list[TenantFacts | None]:
-    """The facts for each question; None where its tenant is one that the scope cannot see.
+    """The facts for each question; None where the scope cannot see its tenant.
 
-    ``home`` is the tenant of questions that name none. Without it, a tenant's scope means its own
-    tenant, and the platform that of the user who is the subject.
+    ``home`` is the tenant of questions that name none. Without it, the tenant is that of a tenant's
+    scope, and in the platform's scope that of the user who is the subject.
     """
     is_platform = current_scope().tenant_id is None
     groups: dict[tuple[str | None, str], list[Question]] = {}

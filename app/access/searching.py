@@ -20,11 +20,12 @@ FIND = Statement(
 def search(
     kind: str, question: Question, *, after: str, limit: int, home: UUID | None
 ) -> tuple[list[Thing], str | None]:
-    """A page of the things that may be in the place of the question's; and where the next begins.
+    """A page of the entities for which the answer is yes, and where the next page begins.
 
-    ``kind`` is that of the things, such as ``subject``. PostgreSQL finds candidates, of which a role
-    has the permission, and looks at 10,000 rows at most. Each is a question that is decided like any
-    other. ``after`` is where the page begins, "" for the first one. ``home``: see :func:`find_facts`.
+    ``kind`` is what is searched for, such as ``subject``. PostgreSQL looks at 10,000 rows at most,
+    and finds candidates whose roles have the permission. Each candidate is decided like any other
+    question. ``after`` is where the page begins, "" for the first page. ``home``: see
+    :func:`find_facts`.
     """
     (known,) = find_facts([question], home)
     if known is None or not known.tenant["is_active"]:

@@ -1,6 +1,6 @@
 """Why a credential may do something, or may not.
 
-The decision is the one of requests: what the statements here find is judged by
+The decision is made as for requests: what the statements here find is judged by
 :func:`principal_of_user` or :func:`principal_of_key`, then by :meth:`Requires.check`. The
 statements find the rows that the database functions ``authenticate_user`` and ``authenticate_key``
 find, and those that are not active too. They do not set the tenant scope or record a key's use.
@@ -72,7 +72,7 @@ _home = case((_org_id.is_(None), _person.c.home))
 def _assigned(
     *ids: ColumnExpressionArgument[UUID] | ColumnExpressionArgument[UUID | None],
 ) -> ColumnElement[Any]:
-    """A column: the assigned roles of a membership's user, or of an API key; None without one."""
+    """A column: the assigned roles of a membership's user, or of an API key; None if there is no"""
     roles = func.assigned_roles(*ids).table_valued("assignment_id", "role", "permissions")
     row = func.json_build_array(*roles.c)
     return select(func.json_agg(row)).select_from(roles).scalar_subquery().label("assigned")
@@ -160,13 +160,12 @@ def explain(
 ) -> Explanation:
     """The answer to a request with the API key ``key_id``, or with a token of a person.
 
-    Of a permission of the product, and where a resource is named, it is the answer to that question,
-    as AuthZEN's endpoints decide it.
+    A permission of the product, or one on a resource, is decided as AuthZEN's endpoints decide it.
 
-    The person is the ``subject``, or that of the user ``user_id``. The token's organization is that
-    of ``org_id`` or ``tenant_id``, else the user's. Raises NotFound for an unknown user, key or
-    tenant, and for a key of another tenant than the given one. A platform key is used in the given
-    tenant; its organization must exist too.
+    The person is the ``subject``, or the person of the user ``user_id``. The token's organization
+    is ``org_id``, or that of ``tenant_id``, else that of the user. Raises NotFound for an unknown
+    user, key or tenant, and for a key of another tenant than the given one. A platform key is used
+    in the given tenant; its organization must exist too.
 
     In a tenant's scope, what is of another tenant is unknown too, and so is every organization but
     the tenant's own. Nothing says there whether the person is a platform superadmin.
@@ -260,7 +259,7 @@ def _existing(row: R) -> R | None:
 
 
 def _is_named(tenant: Tenant | None, org_id: str | None, tenant_id: UUID | None) -> bool:
-    """Whether the tenant exists and has these ids, of which None is any."""
+    """Whether the tenant exists and has these ids; None stands for any id."""
     if tenant is None:
         return org_id is None and tenant_id is None
     return org_id in (None, tenant.idp_org_id) and tenant_id in (None, tenant.id)

@@ -104,7 +104,7 @@ def membership_step(membership_id: UUID | str | None, is_active: bool, origin: s
 
 
 def named_roles(assigned: Sequence[Assigned]) -> str:
-    """The keys of assigned roles as a sentence; empty without one."""
+    """The keys of assigned roles as a sentence; empty if there is none."""
     keys = ", ".join(sorted({one.role for one in assigned}))
     return f" Roles are assigned for the whole tenant: {keys}." if keys else ""
 

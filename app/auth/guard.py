@@ -1,6 +1,6 @@
 """Access to endpoints: ``@requires(permission)``, ``@requires_user_token`` or ``@public``.
 
-A view without one of them is refused.
+A view without such a decorator is refused.
 
 The decorators only mark the view: :func:`app.core.http.endpoint.serve` calls :meth:`enter` at the
 start of the request's transaction.
@@ -145,7 +145,7 @@ public = Access()
 
 
 def bearer_of(request: flask.Request) -> str:
-    """The credential of the ``Authorization: Bearer`` header; ``""`` without one."""
+    """The credential of the ``Authorization: Bearer`` header; ``""`` if there is none."""
     scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
     return credential.strip() if scheme.lower() == "bearer" else ""
 

@@ -66,7 +66,7 @@ class Principal:
     tenant_id: UUID | None
     credential: str  # the scope of idempotency keys and rate limits
     home_tenant_id: UUID | None = None  # the tenant of a platform token's organization
-    names_organization: bool = True  # whether the token names one, even one that no tenant has
+    names_organization: bool = True  # whether the token names an organization, even of no tenant
     is_suspended: bool = False
     key_id: UUID | None = None  # None for a user
 

@@ -51,7 +51,7 @@ def target_id(tenant_id: UUID | None = None, *, source: str = "query") -> UUID:
 def owner_id(tenant_id: UUID | None) -> UUID | None:
     """The owner of a new row: ``tenant_id`` or the credential's tenant; None for the platform.
 
-    Raises Invalid if the token's organization is no tenant.
+    Raises Invalid if the token's organization is not a tenant.
     """
     if tenant_id is None and current_principal().names_organization:
         return target_id()

@@ -77,7 +77,7 @@ class TokenVerifier:
         self._seen: dict[str, tuple[float, Claims]] = {}
 
     def verify(self, token: str) -> Claims:
-        """The claims of a token; raises Unauthenticated for an invalid one.
+        """The claims of a token; raises Unauthenticated for an invalid token.
 
         Only one encoding of each token is accepted, so each token has one rate limit. ES256 is an
         exception: anybody can derive a second valid signature from the first.

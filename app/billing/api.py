@@ -98,7 +98,7 @@ def get(
 
 
 def read_subscription(provider: BillingProvider, subscription_id: str) -> Read:
-    """The subscription as it is now; raises ReadFailed, also if another one is answered."""
+    """The subscription as it is now; raises ReadFailed, also if another subscription is answer"""
     at, answer = get(provider, provider.subscription_path(subscription_id))
     with _readable(provider):
         document = provider.subscription_in(answer)
@@ -120,7 +120,7 @@ def complete(
 ) -> Snapshot:
     """A subscription of an answer, with what its provider left out there; raises ReadFailed.
 
-    ``known`` has answers by path, and gets further ones.
+    ``known`` caches answers by path.
     """
     known = {} if known is None else known
     with _readable(provider):

@@ -1,4 +1,4 @@
-"""Applying the events of billing providers: what was read because of one, or else its payload."""
+"""Applying the events of billing providers: the state read because of an event, or its payload."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def receiver_for(provider: BillingProvider) -> Receiver:
 
 
 def told_by(provider: BillingProvider, body: bytes) -> BillingEvent:
-    """What an event says: the provider's, or one that a comparison has stored, see :data:`OWN`.
+    """What an event says: the provider's event, or an event of a comparison, see :data:`OWN`.
 
     Raises Unwanted and Unreadable.
     """

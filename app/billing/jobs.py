@@ -122,7 +122,7 @@ def _settle(price: PlanPrice) -> None:
 
 
 def _has_tenant(event: Any) -> bool:
-    """Whether the event can be applied now; one that cannot be read any more, too."""
+    """Whether the event can be applied now, or can no longer be read."""
     try:
         found = told_by(PROVIDERS[event.source], event.body)
         tenant = found.tenant or event.detail.removeprefix(WAITS_FOR)

@@ -1,7 +1,7 @@
 """The mirror: subscriptions as their billing providers describe them.
 
-Each function runs in the current transaction, in the platform's scope. What was read later wins over
-what was read earlier, and over payloads. Of payloads, the provider's time decides.
+Each function runs in the current transaction, in the platform's scope. A later read wins over an
+earlier read and over payloads. Between payloads, the provider's time decides.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ PLAN_OF_ITEMS = Statement(
 
 
 class Outcome(StrEnum):
-    """What came of a snapshot, as a sentence for operators."""
+    """The outcome of a snapshot, as a sentence for operators."""
 
     APPLIED = ""
     STALE = "stale: something newer is known"
@@ -86,7 +86,7 @@ class Outcome(StrEnum):
 
 
 class Applied(NamedTuple):
-    """What came of a snapshot, and the row before and after it."""
+    """The outcome of a snapshot, and the row before and after it."""
 
     outcome: Outcome
     before: Subscription | None = None
@@ -240,7 +240,7 @@ def _known(
 
 
 def _named_tenant(*names: str) -> UUID | None:
-    """The tenant of the first name that is an id, an ``idp_org_id`` or a slug of one."""
+    """The tenant of the first name that is a tenant's id, ``idp_org_id`` or slug."""
     return next((found for name in names if name and (found := visible_tenant_id(name))), None)
 
 
@@ -262,8 +262,8 @@ def _values(
 ) -> tuple[dict[str, Any], dict[str, int] | None]:
     """The columns of a snapshot, and the limits of its quantities.
 
-    What the provider does not say stays as it is in ``row``. The time of a cancellation is then the
-    first one known.
+    What the provider does not say stays as it is in ``row``. The first known time of a cancellation
+    is kept.
     """
     items = [one._asdict() for one in snapshot.items]
     plan, limits = _plan(provider, items, snapshot.status_class)

@@ -37,11 +37,12 @@ class BillingCustomer(TenantRow):
 
 
 class BillingComparison(Row):
-    """The last comparison with a billing provider, or the one that is under way.
+    """The last comparison with a billing provider, or the comparison that is under way.
 
-    ``finished_at`` is the end of the last complete one. ``cursor`` is that of the next page; then
-    ``after`` is the last row that was looked at of those that no page had. ``counts`` are numbers of
-    subscriptions. ``error`` is why it cannot be continued, or what is wrong with the last one.
+    ``finished_at`` is the end of the last complete one. ``cursor`` is that of the next page. After
+    the last page, ``after`` is the last row that was checked because no page had it. ``counts`` are
+    numbers of subscriptions. ``error`` is why it cannot be continued, or what is wrong with the
+    last one.
     """
 
     __tablename__ = "billing_comparisons"

@@ -75,7 +75,10 @@ def run_reader(app: Flask, *, stop: Callable[[], bool]) -> None:
 
 
 def read(provider: BillingProvider, body: bytes | None) -> Reading:
-    """Read what an event is about; raises ReadFailed. Nothing is read for one that is not applied."""
+    """Read what an event is about; raises ReadFailed.
+
+    Nothing is read for an event that is not applied.
+    """
     now = utcnow()
     try:
         told = told_by(provider, body or b"")
@@ -115,9 +118,10 @@ def _lease(app: Flask, provider: BillingProvider, most: int) -> Sequence[Any]:
 
 
 def _attempt(app: Flask, event: Any) -> None:
-    """Read and apply a leased event, in a thread of its own. After an error the lease ends it.
+    """Read and apply a leased event, in a thread of its own.
 
-    A limit of the rate is no attempt.
+    After an unexpected error the event is read again when the lease expires. A 429 does not count
+    as an attempt.
     """
     fields = {"event_id": str(event.id), "source": event.source}
     with app.app_context(), logged_errors("billing_event_failed", **fields):

@@ -1,9 +1,9 @@
 """The comparison: lists a provider's subscriptions, and repairs what differs or is missing here.
 
 The run of a provider is a row of ``billing_comparisons``. A page is read outside any transaction.
-Its repairs, and the cursor of the next page, are one transaction. So a run continues where it ended,
-and of two processes at the same page one repairs nothing. Subscriptions of no page are then read one
-by one, because a list with numbered pages can miss some.
+Its repairs, and the cursor of the next page, are one transaction. So a run continues where it
+ended, and if two processes read the same page, one repairs nothing. Subscriptions of no page are
+then read one by one, because a list with numbered pages can miss some.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Step(NamedTuple):
 
 
 def begin(provider: BillingProvider, *, actor: Actor = SYSTEM_BILLING) -> None:
-    """Begin a run, unless one is under way."""
+    """Begin a run, unless a run is under way."""
     begun = BEGIN.first(id=uuid7(), now=utcnow(), provider=provider.name)
     if begun is not None and actor is not SYSTEM_BILLING:
         change, target = queries.Change({}, {"provider": provider.name}), str(begun.id)
@@ -260,7 +260,7 @@ def _repair(provider: BillingProvider, read: Read) -> Iterator[Found]:
 
 
 def _wait_for_tenant(provider: BillingProvider, read: Read) -> None:
-    """Store an event of the subscription, unless there is one: the reader lets it wait."""
+    """Store an event of the subscription unless it has an event; the reader lets it wait."""
     id_ = read.snapshot.subscription_id
     body = json_text.dumps({"type": OWN, "read_at": read.at, OWN: read.document.members()})
     delivery = Delivery(key(OWN, id_), OWN, body, bp_subscription_id=id_)

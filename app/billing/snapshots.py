@@ -34,17 +34,15 @@ class Snapshot:
     """A subscription as its provider describes it.
 
     ``status`` is the provider's word, and ``status_class`` its class, which other members can also
-    decide. ``tenant`` is ``metadata.tenant_id``: an id, a slug or an ``idp_org_id``; "" without one.
-    ``items`` are in the provider's order, the plan's first where the provider says which it is.
-    ``currency`` has upper case; "" where the provider does not say it. ``amount``: of all items for
-    one period, in minor units; None where it is unknown. ``billing_cycle`` is the nearest of ours;
-    "" where it is unknown.
-    ``collection_is_paused``: it is served, but not charged.
+    decide. ``tenant`` is ``metadata.tenant_id``: an id, a slug or an ``idp_org_id``; "" if there is
+    none. ``items`` are in the provider's order, the plan's first where the provider says which it
+    is. ``currency`` has upper case; "" where the provider does not say it. ``amount``: of all items
+    for one period, in minor units; None where it is unknown. ``billing_cycle`` is the nearest of
+    ours; "" where it is unknown. ``collection_is_paused``: it is served, but not charged.
     ``cancel_at_period_end``: it was cancelled, and ends with the paid period. ``canceled_at``: when
-    that was asked for, or when it ended; it counts for one that does not renew.
-    ``changed_at``: the provider's time, or version as a time, of this state; None where the object
-    has none, and the event's time counts. ``is_live``: False for test mode; None where the provider
-    does not say.
+    that was asked for, or when it ended; it counts for one that does not renew. ``changed_at``: the
+    provider's time, or version as a time, of this state; None where the object has none, and the
+    event's time counts. ``is_live``: False for test mode; None where the provider does not say.
     """
 
     subscription_id: str

@@ -1,4 +1,4 @@
-"""The operators' commands of ``flask …``: generated ones, and one file per group of others."""
+"""The operators' commands of ``flask …``: generated commands, and one file per group of others."""
 
 from app.cli.billing import billing
 from app.cli.console import console

@@ -91,7 +91,7 @@ def erase_user(
     person at the identity provider. Otherwise its next event about the person stores the data
     again. Backups are not changed. The files of failed imports are removed, whoever they are about.
 
-    Addresses are found in encoded texts too. Webhook bodies that are no JSON are removed, whoever
+    Addresses are found in encoded texts too. Webhook bodies that are not JSON are removed, whoever
     they are about. Metadata and texts that others have in their own rows are not searched.
     """
     tenant_id = _tenant_id(tenant)

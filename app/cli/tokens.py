@@ -76,7 +76,7 @@ def chosen_subject(
 
 @platform_transaction()
 def superadmin_subject(named: str | None) -> str:
-    """The platform superadmin that is named, or the only one; Refused if there is none."""
+    """The named platform superadmin, or the only superadmin; Refused if there is none."""
     subjects = sorted(admin.subject for admin in platform_admins.list_admins())
     if named is not None and named not in subjects:
         raise Refused(f"There is no platform superadmin {named}.")

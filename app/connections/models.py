@@ -35,7 +35,7 @@ class DirectoryProvider(StrEnum):
 
 
 class Deactivate(StrEnum):
-    """What the end of a person in the directory deactivates: the membership, or the user as well."""
+    """What is deactivated when a person leaves the directory: the membership, or the user as we"""
 
     MEMBERSHIP = "membership"
     USER = "user"

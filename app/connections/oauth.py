@@ -53,7 +53,7 @@ def token() -> Response:
 
 
 def _form() -> dict[str, str]:
-    """The parameters; raises OAuthError for one that is sent twice or cannot be stored."""
+    """The parameters; raises OAuthError for a parameter that is sent twice or cannot be stored."""
     form = request.form
     if any(len(values) > 1 for values in form.listvalues()):
         raise OAuthError("invalid_request", "A parameter is repeated.")

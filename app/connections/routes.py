@@ -111,7 +111,7 @@ def delete(connection_id: str) -> None:
 
 
 def _giver() -> dict[str, Any]:
-    """Who gives a connection its rights, as the service's functions take it."""
+    """The principal whose rights limit those of the connection."""
     principal = current_principal()
     return {"actor": principal.actor, "held": principal.permissions}
 

@@ -139,7 +139,7 @@ def rotate(
     actor: Actor,
     held: Collection[Permission] = ALL,
 ) -> SimpleNamespace:
-    """Give the connection a new bearer ``token``; the present one stays valid for ``overlap``.
+    """Give the connection a new bearer ``token``; the present token stays valid for ``overlap``.
 
     A token that an earlier rotation left valid ends at once, so at most two are valid. Without an
     overlap the access tokens end as well. Raises NotFound, OwnerOnly and PermissionDenied.
@@ -190,8 +190,8 @@ def _as_answer(
 def _lock(connection_id: UUID | str, actor: Actor) -> tuple[ScimConnection, Sequence[int]]:
     """The locked connection and its counts.
 
-    Raises OwnerOnly if the connection acts as an owner and the actor is not one: with its token the
-    actor could do what only an owner can.
+    Raises OwnerOnly if the connection acts as an owner and the actor is not an owner: its token
+    would give the actor an owner's rights.
     """
     connection, counts = queries.lock_with(ScimConnection, connection_id, *COUNTS)
     if connection.acts_as == Role.OWNER:
@@ -211,7 +211,7 @@ def _check_gift(
     """Raise if the connection, with these values, could do more than whoever changes it.
 
     PermissionDenied without the permissions that it exercises, RoleAboveOwn for a role that the
-    actor could not give, and Invalid for one that the tenant does not have.
+    actor could not give, and Invalid for a role that the tenant does not have.
     """
     given = {key: name for name, key in values.get("group_roles", {}).items()}
     assigned = given.keys() - {*Role}

@@ -97,7 +97,7 @@ def current_session() -> Session:
 
 
 def admit() -> AnyResponse | None:
-    """Before each request: refuse forged ones, find the session, or lead to the sign-in.
+    """Before each request: refuse forged requests, find the session, or redirect to the sign-in.
 
     Raises Forged, and TooManyRequests beyond the session's rate limit.
     """
@@ -144,7 +144,7 @@ def add_headers(response: Response) -> Response:
     response.headers.setdefault("Cache-Control", "no-store")
     response.vary.add("Cookie")
     if response.mimetype == "text/html" and request.accept_encodings.quality("gzip") > 0:
-        # Attackers learn no token from the length: each page has another one (csrf_token).
+        # Attackers learn no token from the length: each page has a different token (csrf_token).
         response.vary.add("Accept-Encoding")
         response.content_encoding = "gzip"
         response.data = gzip.compress(response.get_data(), 5)
@@ -219,7 +219,7 @@ def setup_cookie_name() -> str:
 
 
 def csrf_token(secret: str) -> str:
-    """A token that only pages for the owner of ``secret`` contain; another one for each page."""
+    """A token that only pages for the owner of ``secret`` contain; each page has a different tok"""
     salt = secrets.token_urlsafe(12)
     return f"{salt}.{seal(secret, 'csrf', salt)}"
 

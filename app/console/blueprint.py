@@ -105,7 +105,7 @@ def _shared() -> dict[str, object]:
 
 
 def _signed_in_as() -> str:
-    """The name of who is signed in; the subject of superadmins."""
+    """The name of the person who is signed in; for superadmins the subject."""
     session = access.current_session()
     person = session.principal
     found = find(f"/v1/users/{person.actor.id}") if person and not person.is_platform else None

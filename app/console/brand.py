@@ -41,7 +41,7 @@ def brand() -> dict[str, str]:
 
 
 def brand_response(name: str) -> Response | None:
-    """The file of this name; None for one that is not known or not set."""
+    """The file of this name; None for a name that is not known or not set."""
     config, response = current_config(), None
     if name == "logo" and config.setup_logo:
         content, content_type = config.setup_logo

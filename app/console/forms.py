@@ -139,7 +139,7 @@ class Form:
         return render(self.template, self.title, form=self), status
 
     def new_row(self, answer: Answer) -> str:
-        """The page of the row that the answer has: the one below the page above."""
+        """The page of the row that the answer contains, below the page above."""
         return f"{self.back}/{answer.data['id']}"
 
     def _confirmation(self) -> str:
@@ -175,7 +175,7 @@ class Form:
         return Notice(text, f"{self.back}/{page}", values)
 
     def shown(self, one: Field) -> Json:
-        """What the input of a field shows."""
+        """The value that a field's input shows."""
         if self.is_draft or (one.name in self.errors and request.method == "POST"):
             return one.typed(request.form)
         return one.shown(self.values.get(one.name))

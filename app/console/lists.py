@@ -166,7 +166,7 @@ def _query_values(listing: Listing) -> dict[str, object]:
 
 
 def _moment(text: str, zone: str, *, is_end: bool) -> str:
-    """The beginning of a day of the reader's zone, or of the next one."""
+    """The beginning of a day of the reader's zone, or of the next day."""
     try:
         day = datetime.fromisoformat(text) + timedelta(days=is_end)
     except (ValueError, OverflowError):
@@ -175,7 +175,7 @@ def _moment(text: str, zone: str, *, is_end: bool) -> str:
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of this name; UTC for one that is not known."""
+    """The time zone of this name; UTC for an unknown name."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -205,7 +205,7 @@ def _value(row: Json, name: str) -> Json:
 
 
 def _read_page(listing: Listing, path: str, values: dict[str, object], cursor: str) -> str:
-    """Add one page to the listing; returns the cursor of the next one."""
+    """Add one page to the listing; returns the cursor of the next page."""
     query = {"order": listing.order, "cursor": cursor or None, **values}
     answer = call("GET", path, query=query)
     if answer.status in (409, 422):

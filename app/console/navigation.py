@@ -128,7 +128,7 @@ def actions() -> list[Link]:
 def _links(
     pages: Pages, counts: Mapping[str, int | None] | None = None, tenant_id: object = None
 ) -> list[Link]:
-    """The pages that the person may see. The current one has the longest part of the address."""
+    """The pages that the person may see. The current page has the longest part of the address."""
     urls = {
         name: url_for(f"console.{name}", tenant_id=tenant_id)
         for name, _, permission in pages

@@ -1,4 +1,4 @@
-"""What a page leaves in the browser for the next one: a notice, and the API's token of a change."""
+"""What a page leaves in the browser for the next page: a notice, and the API's token of a chan"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Notice:
 
 
 def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
-    """Let the next page say what has happened. The cookie is signed, so nobody else makes one.
+    """Let the next page say what has happened. The cookie is signed, so nobody else can make one.
 
     Values that are too long for a cookie are left out, and with them the way to undo. A notice
     without a text is not shown.
@@ -62,13 +62,13 @@ def forget_notice(response: Response) -> Response:
 
 
 def note_change(token: str) -> None:
-    """Remember the API's token of a change, if it has one, for this page and the next ones."""
+    """Remember the API's token of a change, if there is one, for this page and the next pages."""
     if token:
         g.last_change = token
 
 
 def last_change() -> str:
-    """The token of this browser's last change; an empty text without one."""
+    """The token of this browser's last change; an empty text if there is none."""
     token: str = g.get("last_change") or request.cookies.get(f"{cookie_name()}-change", "")
     return token if reading.position_of(token) is not None else ""
 
@@ -81,5 +81,5 @@ def remember_change(response: Response) -> Response:
 
 
 def _secret() -> str:
-    """The secret of this browser's session; an empty text without one."""
+    """The secret of this browser's session; an empty text if there is none."""
     return g.session.secret if g.get("session") else ""

@@ -146,7 +146,7 @@ class Rules(Field):
 
 
 def _when(row: Row) -> Json:
-    """The condition of a row; empty without one."""
+    """The condition of a row; empty if there is none."""
     if row["kept"]:
         return json.loads(row["kept"])
     found = [_condition(one) for one in row["conditions"]]
@@ -179,7 +179,7 @@ def _condition_row(condition: Mapping[str, Json]) -> Row:
 
 
 def _scalar(attribute: str, op: str, text: str) -> Json:
-    """A text or, where the condition can have one, a number or a boolean."""
+    """A text or, where the condition allows it, a number or a boolean."""
     is_any = attribute.startswith("context.") or ".meta_data." in attribute
     if is_any and len(text) > 1 and text[0] == text[-1] == '"':
         return text[1:-1]

@@ -103,7 +103,7 @@ def finish_oidc() -> Shown:
 @console.route("/choose-tenant", methods=["GET", "POST"])
 @signed_in_without_tenant
 def choose_tenant() -> Shown:
-    """Choose one of the tenants that the person is a member of, or another one later."""
+    """Choose a tenant that the person is a member of, or change to another later."""
     claims = g.session.claims
     found = retries.run(lambda: sessions.organizations(claims.subject))
     if request.method == "POST":

@@ -68,7 +68,7 @@ class Forbidden(AppError):
 
 
 class PermissionDenied(Forbidden):
-    """The credential lacks the endpoint's permission, or one that a part of the request needs."""
+    """The credential lacks a permission that the endpoint or a part of the request needs."""
 
     code = "permission_denied"
     detail = "This needs a permission that the credential does not have."

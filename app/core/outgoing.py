@@ -181,7 +181,7 @@ def is_public(host: str) -> bool:
 
 
 def retry_after(text: str) -> float:
-    """The seconds of a ``Retry-After`` header, at most a week; 0 for one that is absent or wrong."""
+    """The seconds of a ``Retry-After`` header, at most a week; 0 if it is absent or wrong."""
     try:
         return urllib3.Retry(retry_after_max=WEEK).parse_retry_after(text)
     except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):

@@ -91,7 +91,7 @@ class CustomField(OrganizationRow):
 
 
 class FieldIndex(Model):
-    """The state of the search index of one field; a field that never had one has no such row.
+    """The state of the search index of one field; a field that never had an index has no such row.
 
     ``position`` is the last entity that the build has visited. ``is_settled`` false means that
     work is left: rows to build, or rows to delete because the field is not searched any more.
@@ -137,7 +137,7 @@ def _value_index(column: str) -> Index:
 
 
 def _tenants_value_index(column: str) -> Index:
-    """For look-ups in all tenants, of the values of the tenants themselves."""
+    """The index for look-ups of the tenants' own values, across all tenants."""
     return Index(
         f"ix_custom_field_index_rows_tenants_{column}",
         column,

@@ -57,7 +57,7 @@ def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stored(path: Path, create: Callable[[], str]) -> str:
-    """The secret in ``path``, created if there is none; every process reads the same one."""
+    """The secret in ``path``, created if there is none; every process reads the same secret."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent) as file:  # mode 0600

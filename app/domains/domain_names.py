@@ -18,7 +18,7 @@ MORE_FREE_MAIL = Path(__file__).with_name("more-free-mail-domains.txt")
 
 
 def to_ascii(name: str) -> str:
-    """The name as A-labels (IDNA 2008, UTS 46), in lower case; ValueError for what is no name."""
+    """The name as A-labels (IDNA 2008, UTS 46), in lower case; ValueError for what is not a na"""
     try:
         encoded = idna.encode(name.removesuffix("."), uts46=True, std3_rules=True).decode()
     except idna.IDNAError:
@@ -51,7 +51,7 @@ def with_reversed_labels(name: str) -> str:
 
 
 def is_public_suffix(name: str) -> bool:
-    """Whether anybody can register names below this one, as below ``co.uk``."""
+    """Whether anybody can register names below this name, as below ``co.uk``."""
     return not _public_suffixes()(name, include_psl_private_domains=True).domain
 
 
@@ -62,7 +62,7 @@ def is_free_mail(name: str) -> bool:
 
 @cache
 def _public_suffixes() -> TLDExtract:
-    """The list that the package contains: without its cache, it never reads another one."""
+    """The list that the package contains: without its cache, it never reads another list."""
     return TLDExtract(cache_dir=None, suffix_list_urls=())
 
 

@@ -34,8 +34,8 @@ def list_join_requests(
 def accept(request_id: UUID | str, *, actor: Actor) -> JoinRequest:
     """Make the person a member with the domain's ``join_role``; a second time changes nothing.
 
-    Who has become a member meanwhile stays as they are. Raises JoinRequestDecided, RoleAboveOwn,
-    SeatLimit, and EmailTaken if another user has the address now.
+    A person who has become a member meanwhile keeps the membership as it is. Raises
+    JoinRequestDecided, RoleAboveOwn, SeatLimit, and EmailTaken if another user has the address now.
     """
     request, tenant = _lock(request_id, JoinRequestState.ACCEPTED)
     if request.state == JoinRequestState.ACCEPTED:

@@ -1,7 +1,7 @@
-"""Lets people in whose verified e-mail address is of a verified domain.
+"""Admits people whose verified e-mail address belongs to a verified domain of a tenant.
 
-This is the only place that does so. It locks the tenant's row first, as all that makes a member of a
-new person does. So one who comes by several ways at once becomes one user.
+This is the only place that does so. It locks the tenant's row first, as every creation of a member
+does, so a person who arrives in several ways at once becomes one user.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def withdraw(idp_user_ids: Sequence[str]) -> None:
 
 
 def admit_signed_in(subject: str, email: str) -> None:
-    """Admit who has just signed in to the console with this verified address."""
+    """Admit the person who has just signed in to the console with this verified address."""
     tenancy.enter(tenancy.PLATFORM)
     admit([Newcomer(subject, address_or_empty(email))], actor=SYSTEM_IDP)
 
@@ -119,11 +119,11 @@ def match(people: Iterable[Person]) -> list[tuple[Person, Domain]]:
 
 
 def admit_to(domain: Domain, person: Person, *, actor: Actor) -> JoinRequest | None:
-    """Make a member or a suggestion of the person; None where nothing changes.
+    """Create a membership or a join request for the person; None where nothing changes.
 
-    Nothing changes for who is or was a member, for who was declined, where another user has the
-    address, in a suspended tenant, and if the domain has ended or its rule is ``off`` meanwhile.
-    Without a free seat ``auto`` only suggests.
+    Nothing changes for a person who is or was a member or was declined, if another user has the
+    address, in a suspended tenant, and if the domain is no longer verified or its rule is now
+    ``off``. Without a free seat ``auto`` creates a join request.
     """
     tenant, _ = queries.lock_with(Tenant, domain.tenant_id)
     now = queries.find_locked(Domain, tenant_id=tenant.id, id=domain.id, state=domain.state)
@@ -197,7 +197,7 @@ def _create(domain: Domain, person: Person, user: User | None, *, actor: Actor) 
 
 
 def _may_join(person: Person, found: Any | None) -> bool:
-    """Whether the person has no user, or an active one that was never a member."""
+    """Whether the person has no user, or an active user that was never a member."""
     if found is None:
         return True
     is_own = found.User.idp_user_id == person.idp_user_id

@@ -94,8 +94,8 @@ class Domain(Attributed, TenantRow):
 class JoinRequest(Attributed, TenantRow):
     """A person with an address of a verified domain who is, or may become, a member by it.
 
-    ``domain`` is the domain's name. ``user_id`` is the user of an ``accepted`` one. A person whom
-    the domain lets in at once has one too.
+    ``domain`` is the domain's name. ``user_id`` is the user of an ``accepted`` request. A person
+    whom the domain admits at once has a request too.
     """
 
     __tablename__ = "join_requests"

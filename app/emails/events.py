@@ -24,7 +24,7 @@ class EmailKind(StrEnum):
     BOUNCED = "bounced"
     """The receiving server refused it permanently."""
     COMPLAINED = "complained"
-    OPENED = "opened"  # from here on the kinds are no states of a message
+    OPENED = "opened"  # from here on the kinds are not states of a message
     CLICKED = "clicked"
     UNSUBSCRIBED = "unsubscribed"
     RESUBSCRIBED = "resubscribed"

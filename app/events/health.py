@@ -9,8 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from app.core.db.statements import Statement
 from app.core.health import LONGEST_LAG, Finding
 
-# How many events have positions, how many wait for one, and seconds that the oldest waits. At most
-# 100,000 are counted.
+# How many events have positions, how many wait for a position, and seconds that the oldest waits.
+# At most 100,000 are counted.
 BACKLOG = Statement(
     "event_outbox.backlog",
     "SELECT coalesce((SELECT last_position FROM event_feed), 0) AS sequenced, count(*) AS waiting,"

@@ -25,11 +25,12 @@ Document = JSON(none_as_null=True)
 class EventColumns:
     """What the outbox and ``events`` have in common.
 
-    ``id`` is that of the audit row, if the change has one. ``tenant_id`` is
+    ``id`` is that of the audit row, if the change has an audit row. ``tenant_id`` is
     :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant. ``before`` and ``after``
     are the changed columns. ``data`` are all columns after the change; it is None for a new row,
-    whose columns are in ``after``. Where they are too large for an event, all three are None. ``traceparent`` (W3C
-    Trace Context) is the span of the request or job that made the change, ``""`` without traces.
+    whose columns are in ``after``. Where they are too large for an event, all three are None.
+    ``traceparent`` (W3C Trace Context) is the span of the request or job that made the change,
+    ``""`` without traces.
     """
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True, sort_order=-1)
@@ -46,11 +47,11 @@ class EventColumns:
 
 
 class OutboxEvent(EventColumns, Model):
-    """An event that has no position yet; with the type ``""`` an audit row that is no event.
+    """An event without a position; with the type ``""``, an audit row that is not an event.
 
-    PostgreSQL gives ``number`` at the insertion. Of two changes of one row, the second waits for the
-    commit of the first, so its number is larger. ``target_type`` and ``row_id`` are those of the
-    place that the audit row gets; an event without an audit row has no ``target_type``.
+    PostgreSQL assigns ``number`` at the insertion. The second of two changes of one row waits for
+    the commit of the first, so its number is larger. ``target_type`` and ``row_id`` are those of
+    the place that the audit row gets; an event without an audit row has no ``target_type``.
     """
 
     __tablename__ = "event_outbox"
@@ -81,7 +82,7 @@ _outbox.add_is_dependent_on(Event.__table__)
 
 
 class EventFeed(Model):
-    """The only row: the last position given, and the last one whose event was removed for its age.
+    """The only row: the last assigned position, and the last whose event was removed for its age.
 
     ``cursor_key`` encrypts positions for tenants. The audit rows up to ``ordered_at`` and
     ``ordered_id`` have a place in ``audit_positions``: ``ordered_count`` rows were looked at, and

@@ -170,9 +170,9 @@ def order_older() -> None:
 def remove_old() -> None:
     """Remove the events older than ``EVENT_DAYS``, and the places of audit rows that are gone.
 
-    Of the bases before the remaining audit rows, the newest one of each tenant is kept.
-    Events that a log stream has not read are kept for ``LOG_STREAM_DAYS`` longer. A batch locks the
-    row of the feed, for which the sequencer waits, so it has to be short.
+    The newest base of each tenant before the remaining audit rows is kept. Events that a log stream
+    has not read are kept for ``LOG_STREAM_DAYS`` longer. A batch locks the row of the feed, for
+    which the sequencer waits, so it has to be short.
     """
     config = current_config()
     before = utcnow() - timedelta(days=config.event_days)

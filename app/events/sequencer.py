@@ -26,7 +26,7 @@ FEW = 10  # events in the first transaction after a fault
 def run_sequencer(app: Flask, *, stop: Callable[[], bool]) -> None:
     """Move events from the outbox to their positions, until ``stop()``.
 
-    Of several sequencers one works at a time; any other continues when that one ends.
+    One sequencer works at a time. When it ends, another continues.
     """
     woken = threading.Event()
     limit = positions.BATCH

@@ -98,10 +98,10 @@ def list_events(
     tenant_id: UUID | None = None,
     limit: int = DEFAULT_LIMIT,
 ) -> FeedPage:
-    """The first events after a position, at most ``limit``; without one, the oldest events.
+    """The first events after a position, at most ``limit``; otherwise the oldest events.
 
     ``next_cursor`` also moves on where other events have taken positions. Raises Invalid for a text
-    that is no position, and for one that no event has yet (after a restore, for example);
+    that is not a position, and for a position that no event has yet (after a restore, for example);
     PositionGone; and NotFound for another tenant than the scope's.
     """
     own = current_scope().tenant_id
@@ -166,7 +166,7 @@ def find_start(start: str | datetime, tenant_id: UUID | None) -> int:
 
 
 def get_event(event_id: str) -> Any:
-    """The event; raises NotFound, also for one that has no position yet."""
+    """The event; raises NotFound, also for an event without a position."""
     own = current_scope().tenant_id
     found = FIND_EVENTS.first(ids=[_parse_id(event_id)])
     if found is None or own not in (None, found.tenant_id):
@@ -217,10 +217,10 @@ def shown_position(position: int, tenant_id: UUID | None) -> int | str:
 def _shown_position(
     position: int, key: bytes, tenant_id: UUID | None, *, is_event: bool
 ) -> int | str:
-    """The position; for a tenant encrypted, because plain ones would tell others' volume.
+    """The position; for a tenant encrypted, because plain positions would reveal others' volume.
 
-    The text for an event is always the same. Any other is a new text each time, so it does not tell
-    whether others' events have taken positions since the last one.
+    The text for an event is always the same. Any other cursor is a new text each time, so it does
+    not reveal whether others' events have taken positions since the last.
     """
     if tenant_id is None:
         return position
@@ -230,7 +230,7 @@ def _shown_position(
 
 
 def read_position(after: str | None, tenant_id: UUID | None, loc: Location = AFTER) -> int:
-    """The position that a credential of the tenant, or of the platform, has sent; 0 without one.
+    """The position that a credential of the tenant or the platform has sent; 0 if there is none.
 
     Raises Invalid.
     """

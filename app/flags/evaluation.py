@@ -58,7 +58,7 @@ class Layer(StrEnum):
 class EffectiveFlag:
     """One flag of one tenant. Without an override, the override's fields are None.
 
-    ``rule`` is the one that decides. ``rules`` are those that were asked, in this order.
+    ``rule`` is the rule that decides. ``rules`` are those that were asked, in this order.
     """
 
     key: str
@@ -168,7 +168,7 @@ def fingerprints(tenant_ids: Iterable[UUID]) -> dict[UUID, str]:
 def evaluate_all(tenant_id: UUID, context: Mapping[str, Json] = NO_CONTEXT) -> FlagSet:
     """All flags of a tenant, in the preset's order, by one statement; raises NotFound.
 
-    A rule that compares the user needs another one, and ``targetingKey`` in the context.
+    A rule that compares the user needs another statement, and ``targetingKey`` in the context.
     """
     return _flag_set(EVALUATE_ALL.first(tenant_id=tenant_id), tenant_id, context)
 
@@ -194,11 +194,11 @@ def _flag_set(
 def flags_of(
     state: Any, facts: Facts | None, flag_key: str | None = None
 ) -> dict[str, EffectiveFlag]:
-    """The flags of a row with :data:`FLAG_STATE`, or only this one if the preset has it.
+    """The flags of a row with :data:`FLAG_STATE`, or only that of this key if the preset has it.
 
     ``facts`` are what rules compare; None: no rule is asked.
     """
-    # The preset's own overrides are last, so they replace one that carries over.
+    # The preset's own overrides are last, so they replace overrides that carry over.
     overrides = {override["flag_key"]: override for override in state.overrides or ()}
     known = _flags_of(state.preset_id, state.version, state.updated_at)
     return {

@@ -2,9 +2,9 @@
 
 The context of an evaluation names the tenant by its id, ``tenant_id``; rules also compare its other
 keys, and ``user``, an object of the user's attributes. The values are those of OFREP at the moment
-of the document. It lists the tenants of each plan but one, of each value of an override, and for
-which a condition of a rule on the tenant holds. A tenant that it does not list has the one plan: new
-tenants have the default plan.
+of the document. It lists the tenants of each plan but one, the tenants of each value of an
+override, and the tenants for which a rule's condition on the tenant holds. A tenant that it does
+not list has the one plan: new tenants have the default plan.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ class FeatureOverride(TenantRow):
 
     It has an effect while the tenant has that preset, and until ``expires_at`` (None: no expiry).
     ``announced_expiry`` is the ``expires_at`` whose coming is recorded as ``override.expired``.
-    With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the flag
-    with the same type. ``reason`` is empty if nobody gave one.
+    With ``carry_over`` it moves to the preset of the tenant's next plan, if that preset has the
+    flag with the same type. ``reason`` is empty if nobody gave a reason.
     """
 
     __tablename__ = "feature_overrides"

@@ -97,7 +97,7 @@ def create_override(
     preset = _lock_preset(values.get("plan_preset_id"), plan_name)
     flag_key, value = values["flag_key"], values["flag_value"]
     _check_value(preset.name, preset.flags, flag_key, value, field="flag_key")
-    # The tenant's row is locked, so no other transaction adds one.
+    # The tenant's row is locked, so no other transaction adds an override.
     if queries.count_where(FeatureOverride, tenant_id=tenant_id) >= MAX_OVERRIDES:
         raise TooManyOverrides
     values = {**values, "tenant_id": tenant_id, "plan_preset_id": preset.id}

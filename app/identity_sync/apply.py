@@ -103,9 +103,9 @@ def write(
 ) -> set[Pair]:
     """Write what follows from the objects; returns those of the ``pairs`` that have to wait.
 
-    ``organization_ids`` are the organizations, and ``user_ids`` the people, of which there are
-    events. New rows are inserted at the end. Nothing here has to see them before, because a
-    delivery is about one organization: it creates at most one tenant.
+    ``organization_ids`` and ``user_ids`` are the organizations and people that the events are
+    about. New rows are inserted at the end. Nothing here has to see them before, because a delivery
+    is about one organization: it creates at most one tenant.
     """
     with writes() as w:
         rows = _Rows(objects, roles, force, w)

@@ -3,7 +3,7 @@
 They change organizations, users, memberships, invitations and SSO connections.
 
 Providers deliver late, twice and in any order. So each event has a position in the history of its
-object (:attr:`IdentityEvent.position`). Of each attribute, the value with the greatest position
+object (:attr:`IdentityEvent.position`). The value of an attribute with the greatest position
 counts.
 """
 
@@ -33,7 +33,10 @@ STORED_AS = {
 
 
 class Change(StrEnum):
-    """What happened to the object. Of two at the same moment, the later in this list counts."""
+    """What happened to the object.
+
+    At the same moment, the change that comes later in this list counts.
+    """
 
     CREATED = "created"
     UPDATED = "updated"

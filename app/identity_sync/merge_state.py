@@ -116,7 +116,7 @@ def user_values(state: State) -> dict[str, Any] | None:
 
 
 def verified_email(state: State) -> str | None:
-    """The address of an active person that the provider has verified; None without one.
+    """The address of an active person that the provider has verified; None if there is none.
 
     That an earlier address was verified does not count.
     """
@@ -132,9 +132,9 @@ def membership_values(
 ) -> dict[str, Any] | None:
     """The values of the membership of a user in a tenant; None while none is known.
 
-    ``memberships`` are all that the provider had for the two: the one that is active counts, else
+    ``memberships`` are all that the provider had for the two: the active membership counts, else
     the newest. The deletion of the user ends a membership, even without an event of its own.
-    ``role_keys`` is no column: the names that are none of the five roles.
+    ``role_keys`` is not a column: the names that are none of the five roles.
     """
     ended = user.ended or []
     known = [
@@ -199,8 +199,8 @@ def invitation_values(state: State, roles: Mapping[str, str]) -> dict[str, Any] 
 def connection_values(state: State) -> dict[str, Any] | None:
     """The values of an SSO connection; None if it was deleted.
 
-    Of its certificates the one that ends first counts. A connection of which only a certificate is
-    known is active.
+    The certificate that ends first counts. A connection is active if only a certificate of it is
+    known.
     """
     if not state.exists:
         return None

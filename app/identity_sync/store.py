@@ -129,8 +129,8 @@ class Objects:
     ) -> set[str]:
         """Lock and read the objects ``keys``, and the users and all memberships of ``pairs``.
 
-        Of a user among the keys all memberships are read, and of an organization without a tenant
-        all memberships and their users. Unknown objects are empty. The locks last until the
+        All memberships are read of each user among the keys, and all memberships with their users
+        of each organization without a tenant. Unknown objects are empty. The locks last until the
         transaction ends. Returns those of ``organization_ids`` whose tenant was deleted.
         """
         keys = list(keys)
@@ -181,7 +181,7 @@ class Objects:
                 self.set_waiting(key, state.exists and key.object_id not in members)
 
     def set_waiting(self, key: Key, is_waiting: bool) -> None:
-        """Record whether an object waits for another one."""
+        """Record whether an object waits for another object."""
         if (key in self.waiting) is not is_waiting:
             self.changed.add(key)
             self.waiting ^= {key}
@@ -232,7 +232,7 @@ class Objects:
         return zlib.crc32(f"{self.source} {object_id}".encode()) % BUCKETS
 
     def _add(self, key: Key, state: State) -> None:
-        """Take over an object's state; one that is loaded already stays as it is."""
+        """Take over an object's state, unless it is already loaded."""
         if key not in self.now:
             self.before[key] = state
             self.now[key] = replace(state, attributes=dict(state.attributes))

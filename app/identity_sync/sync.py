@@ -122,7 +122,7 @@ def apply_waiting(source: str, kind: str, object_id: str, *, roles: Mapping[str,
 
 
 def _has_lost_address(objects: Objects, key: Key) -> bool:
-    """Whether the user's verified address before the events is not the one now."""
+    """Whether the events have changed or removed the user's verified address."""
     before = verified_email(objects.before[key])
     return before not in (None, verified_email(objects.now[key]))
 

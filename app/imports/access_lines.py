@@ -46,7 +46,7 @@ def _apply_resource(tenant_id: UUID, values: Mapping[str, Any], actor: Actor) ->
 
 
 def _apply_assignment(tenant_id: UUID, values: Mapping[str, Any], actor: Actor) -> Outcome:
-    """With another end a new assignment takes the place of the one that exists."""
+    """With another end a new assignment replaces the existing assignment."""
     field = "idp_user_id" if values.get("idp_user_id") else "email"
     by_email = {"email_key": email_key(values.get("email", "")), "is_active": True}
     by = by_email if field == "email" else {field: values[field]}

@@ -65,7 +65,7 @@ class Line:
 
 
 class LineSet(NamedTuple):
-    """The next lines of a file, without the blank ones.
+    """The next lines of a file, without blank lines.
 
     ``end`` and ``last`` are the bytes and the number of lines up to the set's end.
     """

@@ -39,7 +39,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A line with its outcome, and the errors of one that has failed."""
+    """A line with its outcome, and the errors if it has failed."""
 
     line: Line
     outcome: Outcome

@@ -130,7 +130,7 @@ def queue_stalled() -> int:
 
 
 def remove_old() -> None:
-    """Remove the files and the faults of old imports; an unfinished one has failed."""
+    """Remove the files and the faults of old imports; an unfinished import has then failed."""
     before = utcnow() - LIFETIME
     for unfinished in LOCK_OLD.all(before=before):
         with logged_errors("import_not_ended", import_id=str(unfinished.id)), savepoint():

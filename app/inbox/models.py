@@ -15,7 +15,8 @@ from app.core.db.models import Moment, Row
 class Status(StrEnum):
     """The state of an event. The worker changes ``pending``; only a replay changes the others.
 
-    ``waiting_tenant``: a billing event that no tenant is known for. It is made pending when one is.
+    ``waiting_tenant``: a billing event without a known tenant. It is made pending when its tenant
+    is known.
     """
 
     PENDING = "pending"

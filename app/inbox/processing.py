@@ -275,7 +275,7 @@ def _apply_slice(event: WebhookEvent, parts: Sequence[object]) -> tuple[Status, 
 
 
 def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
-    """Apply the events; one that changes nothing is ignored, unless it is the end of a large one."""
+    """Apply the events; an event without effect is ignored, unless it is the end of a large eve"""
     outcome = sync.apply(
         events,
         source=event.source,
@@ -289,10 +289,10 @@ def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tup
 
 
 def note_failure(event_id: UUID, fault: Exception, pause: float = 0) -> float | None:
-    """Count the attempt; the seconds until the next one, or None where the event has failed.
+    """Count the attempt; the seconds until the next attempt, or None if the event has failed.
 
-    An attempt that an outage of the database ended is not counted, nor one with a ``pause``, the
-    seconds until the next one.
+    An attempt is not counted if an outage of the database ended it, or if it has a ``pause``, the
+    seconds until the next attempt.
     """
     event = LOCK_PENDING.first(id=event_id)
     if event is None:

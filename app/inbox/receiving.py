@@ -177,7 +177,7 @@ def store(
 
 
 def _row(delivery: Delivery, now: datetime) -> dict[str, Any]:
-    """The columns of an event that differ within a request. An unreadable one has failed."""
+    """The columns of an event that differ within a request. An unreadable event has failed."""
     return {
         "id": uuid7(),
         "external_id": delivery.external_id,
@@ -197,7 +197,7 @@ def _find_stored(
 ) -> tuple[dict[str, UUID], bool]:
     """The rows that these events conflict with, by external id, and whether one is pending.
 
-    A row conflicts by its external id or by its replay key. A pending one may have been stored by
+    A row conflicts by its external id or by its replay key. A pending row may have been stored by
     this very request before its connection was lost, so the worker has to be notified again.
     """
     found = FIND_STORED.all(source=source, external_ids=list(external_ids), replay_key=replay_key)

@@ -78,7 +78,7 @@ def get_event(event_id: str) -> WebhookEvent:
 
 
 def shown(body: bytes | None) -> object:
-    """An event's JSON without secrets; text where it is no JSON; None once it was removed."""
+    """An event's JSON without secrets; text where it is not JSON; None once it was removed."""
     if body is None:
         return None
     try:

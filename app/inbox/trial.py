@@ -24,8 +24,8 @@ def send(
 ) -> tuple[int, Any]:
     """Post ``body``, or a harmless event; the status and the answer.
 
-    ``secret`` is the receiver's first one for the preset where it is None. Raises ValueError, with
-    a sentence, if the event cannot be signed or nobody answers.
+    Where ``secret`` is None, it is the receiver's first secret for the preset. Raises ValueError,
+    with a sentence, if the event cannot be signed or nobody answers.
     """
     secret = secret or _configured_secret(receiver, preset)
     provider = PRESETS[preset].provider or receiver.providers[-1].name

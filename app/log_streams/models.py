@@ -45,8 +45,8 @@ RUNNING = (LogStreamState.ACTIVE, LogStreamState.ERROR)
 class LogStream(Attributed, Row):
     """A target that gets the events of ``types``. No column is secret.
 
-    ``tenant_id`` is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for the platform's streams,
-    so it is no foreign key.
+    ``tenant_id`` is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for the platform's streams, so
+    it is not a foreign key.
     """
 
     __tablename__ = "log_streams"

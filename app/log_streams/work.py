@@ -1,7 +1,7 @@
 """What the writer of log streams does in the database: claim, read the next batch, record.
 
-The rows are the truth. Whoever claims a stream has a lease: if its process is killed, another one
-claims the stream when the lease is over, and writes the same batch again.
+The rows are the truth. Whoever claims a stream has a lease: if its process is killed, another
+process claims the stream when the lease is over, and writes the same batch again.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _read(
 ) -> tuple[list[Record], int, bool]:
     """The events after the position, where they end, and whether there may be more.
 
-    Of a batch whose writing has begun, those up to its end.
+    If the writing of a batch has begun, the events end where the batch ends.
     """
     types, owner = None, owner_of(stream.tenant_id)
     if "*" not in stream.types:

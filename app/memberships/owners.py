@@ -1,7 +1,8 @@
 """The rules for owners: who may change them, and that a tenant always has an active one.
 
-An owner has the role ``owner`` by the membership or by an assignment of roles. Only an assignment of
-the membership itself, for the whole tenant and without an end, makes one whom a tenant must have.
+An owner has the role ``owner`` by the membership or by an assignment of roles. Of the assignments,
+only one to the membership itself, for the whole tenant and without an end, makes an owner who
+counts as the tenant's last owner.
 
 A change of a role, a membership, a user or an assignment can remove an owner. The statement that reads or locks
 the changed row also locks the tenant's row and then reads the active owners
@@ -101,7 +102,7 @@ def check_one_remains(
     tenant: Tenant | None = None,
     into: Writes | None = None,
 ) -> list[UUID]:
-    """Raise LastOwner if the user ``leaving`` is the only one of ``owners``; returns the others.
+    """Raise LastOwner if ``owners`` contains only the user ``leaving``; returns the others.
 
     ``in_one_way``: only the role or one assignment ends; the other may still make the user an owner.
     With ``allow_ownerless`` it raises nothing, but logs and audits ``tenant.ownerless``. ``tenant``

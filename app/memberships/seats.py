@@ -54,7 +54,7 @@ def limit_of(
     """A column: the limit of seats.
 
     ``member`` is a user whose membership becomes active; None where the user is not active.
-    ``user`` is one who becomes active; None where the user has no active membership.
+    ``user`` is a user who becomes active; None where the user has no active membership.
     """
     return func.lock_seat_limit(tenant_id, member, user, type_=JSON)
 

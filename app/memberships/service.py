@@ -117,7 +117,8 @@ def set_role(membership_id: UUID | str, role: Role, *, actor: Actor) -> Membersh
 def set_active(membership_id: UUID | str, is_active: bool, *, actor: Actor) -> Membership:
     """Activate or end the membership; the same state records nothing.
 
-    Raises OwnerOnly, LastOwner, SeatLimit, or ManagedByDirectory for one that a directory manages.
+    Raises OwnerOnly, LastOwner, SeatLimit, or ManagedByDirectory for a membership that a directory
+    manages.
     """
     action = "membership.activated" if is_active else "membership.deactivated"
     return _change(membership_id, {"is_active": is_active}, action, actor)

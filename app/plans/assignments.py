@@ -67,8 +67,8 @@ def assign(
 ) -> None:
     """Give the tenant a plan, or change its assigned plan; ``until`` None: until it is deleted.
 
-    ``reason`` None keeps that of the assigned plan; it is empty for a new one.
-    Raises Invalid for an end in the past and a plan without a preset, and NotFound.
+    ``reason`` None keeps that of the assigned plan; it is empty for a new assignment. Raises
+    Invalid for an end in the past and a plan without a preset, and NotFound.
     """
     check_future(until, ("body", "until"))
     tenant, _ = queries.lock_with(Tenant, queries.visible_id(tenant_id))

@@ -28,7 +28,7 @@ KEPT = "The current subscription's plan has no preset, so the tenant keeps the p
 
 
 class PlanSource(StrEnum):
-    """What can decide a plan. ``kept``: the plan that the tenant had before an unknown one."""
+    """What can decide a plan. ``kept``: the plan that the tenant had before an unknown plan."""
 
     ASSIGNMENT = "assignment"
     SUBSCRIPTION = "subscription"

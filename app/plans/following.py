@@ -69,7 +69,7 @@ class Followed(NamedTuple):
     unknown_plans: frozenset[str] = frozenset()
 
     def has_plan(self, subscription: Subscription) -> bool:
-        """Whether a preset has the plan of the subscription; true for one that has ended."""
+        """Whether a preset has the plan of the subscription; true for an ended subscription."""
         return is_ended(subscription) or subscription.plan_name not in self.unknown_plans
 
 

@@ -21,7 +21,7 @@ BATCH = 500  # tenants
 def follow_plans() -> None:
     """End the assigned plans that are over, and follow presets that were created later.
 
-    Each tenant has a transaction of its own: one that fails is logged and delays no other. It is
+    Each tenant has a transaction of its own: a failure is logged and delays no other tenant. It is
     harmless to run it twice. The coming ends are announced in batches.
     """
     has_more = True
@@ -34,7 +34,7 @@ def follow_plans() -> None:
 
 
 def _each(find: Callable[..., Sequence[UUID]], bring: Callable[..., object]) -> None:
-    """Call ``bring`` for each tenant that ``find`` names, until it names no other one."""
+    """Call ``bring`` for each tenant that ``find`` names, until it names no further tenant."""
     done: set[UUID] = set()
     failed = 0
     while True:

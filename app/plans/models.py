@@ -22,10 +22,11 @@ Flags = Sequence[Flag]
 class PlanPreset(Row):
     """The flags of the tenants whose plan has the preset's name.
 
-    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, of a
-    limit also ``metering``, and ``rules`` if it has any. The list is stored as it was sent, with its order and the notation of its
-    numbers. The database function ``tenant_limits`` reads the limits from it. ``has_new_name`` until
-    a job has given the plan to the tenants whose subscriptions named it before.
+    ``flags`` is a list of ``flag_key, flag_type, default_value, description, is_locked``, for a
+    limit also ``metering``, and ``rules`` if there are any. The list is stored as it was sent, with
+    its order and the notation of its numbers. The database function ``tenant_limits`` reads the
+    limits from it. ``has_new_name`` until a job has given the plan to the tenants whose
+    subscriptions named it before.
     """
 
     __tablename__ = "plan_presets"

@@ -98,10 +98,10 @@ def set_price(
 
 
 def put(values: Mapping[str, Json], *, actor: Actor) -> tuple[PlanPrice | None, PlanPrice]:
-    """Add or change what a price gives; returns the row before, if there was one, and the row now.
+    """Add or change what a price gives; returns the row before, if it existed, and the row now.
 
-    ``values`` are :data:`FIELDS`, of which ``price_id`` or ``lookup_key`` is None. Raises Invalid
-    for a plan without a preset, and for a limit that the preset lacks.
+    ``values`` are :data:`FIELDS`; ``price_id`` or ``lookup_key`` is None. Raises Invalid for a plan
+    without a preset, and for a limit that the preset lacks.
     """
     values = {**values, "provider": str(values["provider"])}
     _check(values["plan_name"], values["limit_key"])

@@ -92,7 +92,7 @@ def wanted_of(condition: Condition) -> Json:
 
 
 def comparisons(condition: Condition, loc: Location = ()) -> Iterator[tuple[Condition, Location]]:
-    """The conditions with an attribute inside this one, each with its place."""
+    """The conditions with an attribute inside this condition, each with its place."""
     if "attribute" in condition:
         yield condition, loc
     for name in ("all", "any"):

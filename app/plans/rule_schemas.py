@@ -34,7 +34,7 @@ PART = core_schema.str_schema(strict=True, min_length=1, max_length=1024)
 
 
 class BucketBy(StrEnum):
-    """Who is inside a rollout, or not: the tenant with all its people, or the one user."""
+    """What a rollout counts: tenants with all their people, or single users."""
 
     TENANT = "tenant"
     USER = "user"

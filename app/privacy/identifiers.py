@@ -25,7 +25,7 @@ SUBJECT = re.compile(r"idp_user_id|subject|platform_admin")
 """Names of fields that hold an id: any; one that may be a person's; an ``idp_user_id`` in our rows."""
 ACTOR = re.compile(r"actor|(created|updated)_by_user_id|(created|requested)_by")
 WORD = re.compile(r"[^\s<>()\[\],;:\"'=&?/]+")
-# What continues an address, so that it is another one: joann@…, mary-ann@…, …@example.com.au
+# What continues an address, so that it is another address: joann@…, mary-ann@…, …@example.com.au
 BEFORE, AFTER = r"(?<![a-z0-9])(?<![a-z][.-])", r"(?![a-z0-9]|\.[a-z])"
 
 
@@ -54,7 +54,7 @@ class Identifiers:
         return is_named or self._has_address(dumps_text(document))
 
     def are_in_body(self, body: bytes) -> bool:
-        """The same for a body of JSON; in one that is no JSON, ids are found anywhere too."""
+        """The same for a body of JSON; in one that is not JSON, ids are found anywhere too."""
         text = body.decode("utf-8", "replace")
         try:
             found = _texts(parse(body))
@@ -83,7 +83,7 @@ class Identifiers:
         return any("@" in word and word in self.addresses for word in WORD.findall(lowered))
 
     def redact(self, document: object, field: str = "") -> Any:
-        """The document, with each text that contains one of them replaced by :data:`ERASED`."""
+        """The document, with each text that contains an identifier replaced by :data:`ERASED`."""
         match document:
             case str() if ACTOR.fullmatch(field):
                 return ERASED_ACTOR if document in self.actors else document

@@ -97,7 +97,7 @@ class Reader:
     ) -> Iterator[Row]:
         """The webhook events that mention ``who``.
 
-        With ``or_unreadable`` also those whose body is no JSON: it may mention anybody. With an
+        With ``or_unreadable`` also those whose body is not JSON: it may mention anybody. With an
         ``organization`` only those that mention it too.
         """
         place = Identifiers(frozenset({organization or ""}), frozenset(), fields=ANY_ID)

@@ -1,8 +1,8 @@
 """Nobody gives what they do not have: the order of editors, and what each of them holds.
 
-Who changes roles or assignments first locks the tenant's row, and then reads what they hold. So of
-two editors the second one sees what the first has taken away or given. Changes of templates and of
-product permissions exclude all of these for a moment.
+A change of roles or assignments first locks the tenant's row, and then reads the permissions of its
+editor. So the second of two editors sees what the first has removed or given. A change of templates
+or product permissions excludes all these changes for a moment.
 """
 
 from __future__ import annotations

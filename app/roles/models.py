@@ -44,7 +44,7 @@ class AccessRole(Attributed, Row):
     """A role of a tenant; with ``tenant_id`` None a template, which every tenant has.
 
     ``inherits`` is the key of a role of the same tenant, or of a template. ``assignable_by`` is the
-    lowest role of a membership that may assign this one. The five roles of memberships are
+    lowest role of a membership that may assign this role. The five roles of memberships are
     templates. The owner has every permission of a product, whatever ``permissions`` says.
     """
 

@@ -100,7 +100,7 @@ def check_exist(permissions: Collection[str]) -> None:
 
 
 def _of_service(key: str) -> SimpleNamespace:
-    """A permission of this service, which is no row."""
+    """A permission of this service, which is not a row."""
     group, _, verb = key.partition(":")
     what = group.replace("_", " ")
     description = f"{'Read' if verb == 'read' else 'Change'} {what}."

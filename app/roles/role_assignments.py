@@ -1,4 +1,4 @@
-"""Assignments: who has a role besides that of the membership, where, and until when."""
+"""Assignments: roles in addition to those of memberships, for a resource or until a time."""
 
 from __future__ import annotations
 
@@ -207,9 +207,9 @@ def remove(assignment_id: UUID | str, *, actor: Actor) -> None:
 
 
 def replace_role(old: AccessRole, new: AccessRole, *, actor: Actor) -> None:
-    """Give another role to all who have ``old``. The caller has locked, and has counted them.
+    """Give another role to all holders of ``old``, whom the caller has locked and counted.
 
-    Of who has both already the one that lasts longer remains.
+    Where a holder has both roles already, the assignment that lasts longer remains.
     """
     shorter = DELETE_SHORTER.all(role_id=old.id, other_id=new.id)
     of_new = DELETE_SHORTER.all(role_id=new.id, other_id=old.id)

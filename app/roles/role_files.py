@@ -52,8 +52,8 @@ def read_roles(text: bytes) -> Document:
 def apply(document: Document, *, actor: Actor) -> list[Difference]:
     """Create the permissions and templates that are missing, and update the others.
 
-    Those that the file lacks are left as they are. Of the five roles of memberships only the
-    product's permissions are set. Returns what differs; raises what the services raise.
+    What the file lacks stays as it is. In the five roles of memberships only the product's
+    permissions are set. Returns what differs; raises what the services raise.
     """
     found: list[Difference] = []
     for given in document["permissions"]:

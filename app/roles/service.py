@@ -142,7 +142,7 @@ def update(
 def check_ranks(templates: RoleGraph) -> None:
     """Raise HigherRoleLacks unless each of the five roles has what lower ones have of the product.
 
-    So who gives a role of a membership by rank gives nothing that they lack.
+    So a member who gives a role by rank gives no permission that they lack.
     """
     for higher, lower in pairwise([*Role][1:]):  # the owner has all
         given = {*templates.by_key[lower].permissions} - ASSIGNABLE

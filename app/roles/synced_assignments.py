@@ -40,8 +40,8 @@ def follow(
     """Give memberships or groups, by tenant and id, the roles with these keys for the whole tenant.
 
     ``target`` is the column with their ids, a key of :data:`SOURCES`. Only assignments with its
-    source are removed. A key that no role of the tenant and no template has is ignored, and so is
-    one that ``within`` could not assign. The caller leaves the five roles of memberships out.
+    source are removed. A key is ignored if no role of the tenant and no template has it, or if
+    ``within`` could not assign the role. The caller leaves the five roles of memberships out.
     """
     source = SOURCES[target]
     found = FIND.all(ids=[target_id for _, target_id in wanted]) if wanted else ()

@@ -13,7 +13,7 @@ SCHEMA = "urn:ietf:params:scim:api:messages:2.0:Error"
 
 
 class ScimError(AppError):
-    """An error with a ``scim_type`` of RFC 7644 table 9, or without one."""
+    """An error with a ``scim_type`` of RFC 7644 table 9, or without a ``scim_type``."""
 
     def __init__(self, status: int, detail: str, *, scim_type: str | None = None) -> None:
         super().__init__(detail)

@@ -178,7 +178,8 @@ class GroupStore:
     def _apply_roles(self, user_ids: Collection[UUID]) -> None:
         """Give each of these people, who are locked, the highest role of their groups.
 
-        Who has lost the last group that gave a role gets the default role. Any other role stays.
+        A person who has lost the last group that gave a role gets the default role. Other roles
+        stay.
         """
         if not user_ids:
             return
@@ -294,7 +295,7 @@ def as_resource(found: GroupRow) -> GroupResource:
 
 
 def as_group(resource: GroupResource) -> Group:
-    """What a resource says about a group; members whose id is no id of ours are left out.
+    """What a resource says about a group; members whose id is not an id of ours are left out.
 
     Raises ScimError for a name that is empty or too long, and for too many members.
     """

@@ -58,7 +58,7 @@ FIND_KNOWN = Statement(
         select(ScimGroup.id, literal(True)).where(*_of_connection, ScimGroup.id == _ids),
     ),
 )
-# Of the people in several groups, roles are right only if what decides them is read after this lock.
+# The roles of people in several groups are right only if what decides them is read after this lock.
 # The order prevents deadlocks; a foreign key to a person does not wait for it.
 LOCK = Statement(
     "scim_users.lock_members",

@@ -83,7 +83,7 @@ class Search:
         elif request.start_index is not None:
             paged = paged.offset(literal(min(request.start_index - 1, total)))
         of_page = self._clause.where(self._model.id.in_(paged.correlate(None)))
-        # Of the rows that OFFSET skips only the ids are read.
+        # Only the ids of the rows that OFFSET skips are read.
         clause = of_page.add_columns(cast(key, Text).label("sorted_by")).order_by(*order)
         rows = Statement(f"{self._name}.search", clause, prepare=False).all(**values)
         has_more = len(rows) > count

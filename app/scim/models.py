@@ -29,9 +29,9 @@ def _of_connection() -> tuple[ForeignKeyConstraint | Index, ...]:
 class ScimUser(TenantRow):
     """What a directory sent about a user; ``id`` is the user's id.
 
-    A person has at most one, so one connection manages them. ``attributes`` is what the directory
-    sent, except ``userName``, ``externalId`` and ``active``. ``user_name_key`` is the user name as it
-    is compared. ``has_mapped_role``: a group gives the person's role. A row with
+    A person has at most one such row, so one connection manages the person. ``attributes`` is what
+    the directory sent, except ``userName``, ``externalId`` and ``active``. ``user_name_key`` is the
+    user name as it is compared. ``has_mapped_role``: a group gives the person's role. A row with
     ``deleted_at`` is a tombstone: the resource is gone, the user remains.
     """
 

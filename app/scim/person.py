@@ -1,4 +1,4 @@
-"""A person: read from a SCIM resource, and shown as one."""
+"""A person: read from a SCIM resource, and shown as a resource."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
 
 
 def _address(resource: UserResource) -> str:
-    """The primary e-mail address, else that for work, else the first; else a userName like one."""
+    """The primary e-mail address, else that for work, the first, or a userName that is an addre"""
     emails = [email for email in resource.emails or () if email.value]
     ranked = sorted(emails, key=lambda email: (not email.primary, email.type != "work"))
     user_name = resource.user_name or ""

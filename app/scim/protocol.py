@@ -105,7 +105,7 @@ class Service(ScimService):
     def error_of(exception: Exception) -> Error:
         """The body of an operation's error in a bulk request.
 
-        What is no error of the client is raised: it ends the whole request.
+        What is not an error of the client is raised: it ends the whole request.
         """
         if isinstance(exception, SCIMException):
             exception = _as_error(exception)
@@ -222,7 +222,7 @@ def _checked(current: Resource, changed: Resource | None) -> Resource | None:
 
 
 def _as_error(fault: SCIMException) -> ScimError:
-    """The library's error, without a text of pydantic's; an unexpected one was raised as it is."""
+    """The library's error, without pydantic's text; an unexpected exception was raised as it is."""
     is_pydantic = isinstance(fault.__cause__, ValidationError) and fault.detail == str(
         fault.__cause__
     )

@@ -35,7 +35,7 @@ DEFAULT_RESULTS = 100
 
 
 class Email(ComplexAttribute):
-    """An e-mail address as the directory has it; only the one that becomes the user's is checked."""
+    """An e-mail address of the directory; only the address that becomes the user's is checked."""
 
     value: str | None = None
     """The address, as text."""

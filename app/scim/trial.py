@@ -45,7 +45,7 @@ TITLES = (
 
 
 class Step(NamedTuple):
-    """A step and its result: ``ok``, ``failed``, or ``skipped`` after a failed one."""
+    """A step and its result: ``ok``, ``failed``, or ``skipped`` after a failed step."""
 
     step: str
     result: str

@@ -65,7 +65,7 @@ class UserStore:
         return SearchPage(page.total, [as_resource(row) for row in page.rows], page.next)
 
     def create(self, resource: UserResource) -> UserResource:
-        """Provision a person: link the user whom the directory means, or create one.
+        """Provision a person: link the user whom the directory means, or create a user.
 
         The user is found by ``idp_user_id``, which is the externalId or the userName, else by the
         e-mail address. Raises Conflict with ``uniqueness`` for a person who is provisioned already.

@@ -47,7 +47,7 @@ def read(
     """Rows that have a term with the prefix ``phrase``, then rows with the rarest of ``words``.
 
     The best come first: a term is equal to the phrase, it begins with the phrase's words, it begins
-    with the phrase. Among equals active rows come before ended ones; then the order is that of the
+    with the phrase. Among equals active rows come before ended rows; then the order is that of the
     titles, and the newest first. Each type gets an equal share of the candidates, as far as it has
     so many. With ``tenant_id`` only that tenant's rows are read.
     """
@@ -80,7 +80,7 @@ def _best_first(rows: Any) -> tuple[ColumnElement[Any], ...]:
 def _chosen(entity_types: tuple[EntityType, ...], words: int, *, of_tenant: bool) -> CTE:
     """The rows with index entries for the phrase, or for the word with the fewest entries.
 
-    No word is chosen where one of them has no entries at all.
+    No word is chosen if a word has no entries at all.
     """
     scans = " UNION ALL ".join(
         _scan(entity_type, place, of_tenant=of_tenant)

@@ -27,9 +27,9 @@ class SearchTerm(Model):
     """One term under which one row is found; see :mod:`app.search.terms`.
 
     ``tenant_id`` of a tenant's own terms is its id, and that of e-mail messages, which belong to no
-    tenant, is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`. So it is no foreign key. The primary
-    key serves a search in one tenant, the index a search in all. The collation is C, because
-    row-level security lets only leakproof comparisons use an index, which LIKE is not.
+    tenant, is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID`. So it is not a foreign key. The
+    primary key serves a search in one tenant, the index a search in all. The collation is C,
+    because row-level security lets only leakproof comparisons use an index, which LIKE is not.
     """
 
     __tablename__ = "search_terms"

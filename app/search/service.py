@@ -14,7 +14,7 @@ from app.search.models import EntityType
 from app.search.sources import SOURCES
 from app.search.terms import MAX_TERM, fold
 
-MAX_SCANNED = 3  # words, the longest ones, that candidates are read for
+MAX_SCANNED = 3  # the longest words, that candidates are read for
 DEFAULT_LIMIT, MAX_LIMIT = 20, 50
 
 

@@ -28,7 +28,7 @@ class Subscription(TenantRow):
     ``bp_status`` is the provider's word, ``status_class`` its class (:func:`statuses.with_class`).
     ``source_timestamp`` is the provider's time of the newest applied update. The columns
     ``canceled_at``, ``cancel_at_period_end`` and ``cancel_reason`` describe the recorded
-    cancellation; without one, all three are None.
+    cancellation; if there is none, all three are None.
 
     ``bp_provider`` is the provider whose events, or reads, keep the row current; None where a
     client of the API does. The columns after it are only set with it. ``items`` is a list of ``id``,
@@ -83,7 +83,7 @@ class Subscription(TenantRow):
         Index(None, "created_at", "id"),
         updated_index(),
         Index(None, "bp_subscription_id"),
-        # A customer id has any length. A hash index has no limit, a B-tree has one.
+        # A customer id has any length. A hash index does not limit the length, a B-tree does.
         Index(None, "bp_customer_id", postgresql_using="hash"),
         Index(None, "status_class", "created_at", "id"),
         Index(None, "plan_name", postgresql_where=text("status_class <> 'ended'")),

@@ -64,8 +64,8 @@ NO_CANCELLATION: dict[str, Any] = {
 class Updated(NamedTuple):
     """A subscription after an update.
 
-    ``is_applied`` is False for an update that is not newer than the newest applied one. ``has_plan``
-    is False if its plan has no effect, because no preset has its name.
+    ``is_applied`` is False for an update that is not newer than the newest applied update.
+    ``has_plan`` is False if its plan has no effect, because no preset has its name.
     """
 
     subscription: Subscription
@@ -152,7 +152,7 @@ def update_subscription(
     raises ManagedByProvider for what the provider's events decide.
     """
     if not actor.is_platform and (source_timestamp or PROVIDER_FIELDS & values.keys()):
-        get_subscription(subscription_id)  # an unknown one is 404, not 403
+        get_subscription(subscription_id)  # an unknown subscription is 404, not 403
         raise ProviderField
     subscription, (has_preset,) = queries.lock_with(Subscription, subscription_id, HAS_PRESET)
     if not force and (source_timestamp or MANAGED_FIELDS & values.keys()):
@@ -178,8 +178,8 @@ def write(
 ) -> tuple[Subscription, Followed | None]:
     """Set the fields of a locked row that differ; the tenant's plan follows.
 
-    ``stamps`` are columns that are no change of the subscription: they have no audit row and leave
-    the version. Returns also what followed, or None if nothing could have.
+    ``stamps`` are columns that do not change the subscription: they have no audit row and leave the
+    version. Returns also what followed, or None if nothing could have.
     """
     subscription, change = _assign(subscription, values, actor, stamps)
     if change is None and queries.difference(subscription, stamps) is not None:

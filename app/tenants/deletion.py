@@ -41,8 +41,8 @@ class DeletionStarted(Conflict):
 def request(tenant_id: UUID | str, slug: str, *, at_once: bool = False, actor: Actor) -> Any:
     """Request the deletion of a suspended tenant after ``TENANT_GRACE_DAYS``, or ``at_once``.
 
-    A second request changes nothing, except that one ``at_once`` ends the waiting. Returns the
-    deletion. Raises NotFound, Invalid if ``slug`` is not the tenant's, and TenantActive.
+    A second request changes nothing, except that ``at_once`` ends the wait. Returns the deletion.
+    Raises NotFound, Invalid if ``slug`` is not the tenant's, and TenantActive.
     """
     tenant, _ = queries.lock_with(Tenant, queries.parse_id(tenant_id, Tenant))
     if slug != tenant.slug:

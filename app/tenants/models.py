@@ -18,9 +18,9 @@ class Tenant(Row):
     """One customer organization. A tenant that is not active is suspended.
 
     ``plan_name`` is that of the current subscription, or the default plan. No request sets it.
-    ``meta_data`` is any JSON object, stored as it was sent.
-    ``deletes_at``: from then on the tenant is deleted; None while no deletion is requested.
-    ``suspension_reason`` is empty if nobody gave one, and while the tenant is active.
+    ``meta_data`` is any JSON object, stored as it was sent. ``deletes_at``: from then on the tenant
+    is deleted; None while no deletion is requested. ``suspension_reason`` is empty if nobody gave a
+    reason, and while the tenant is active.
     """
 
     __tablename__ = "tenants"

@@ -88,8 +88,8 @@ def list_tenants(
 def create(values: Mapping[str, Json], *, actor: Actor) -> Tenant:
     """Create an active tenant on the default plan, or on a trial (:mod:`app.tenants.starting`).
 
-    Without a ``slug``, one is derived from the name and made unique by ``-2``, ``-3`` …
-    Raises SlugTaken for a given slug, IdpOrgIdTaken, IdpOrgIdDeleted, and Invalid for too large
+    Without ``slug``, a slug is derived from the name and made unique by ``-2``, ``-3`` … Raises
+    SlugTaken for a given slug, IdpOrgIdTaken, IdpOrgIdDeleted, and Invalid for too large
     ``meta_data``.
     """
     if "slug" in values:

@@ -29,7 +29,7 @@ LOCK_PRESET = Statement(
 
 
 def find_trial() -> dict[str, Any] | None:
-    """The plan, end and reason of a trial that begins now; None without one.
+    """The plan, end and reason of a trial that begins now; None if there is none.
 
     There is none without a preset of the plan's name, which is logged.
     """

@@ -53,7 +53,7 @@ def first_place() -> Place:
 def store_counts(after: Place, *, limit: int, actor: Actor) -> Place | None:
     """Store the counts of the next counters, and record ``limit.forecast`` for those that changed.
 
-    Returns the last one's place; None if there are no more counters.
+    Returns the place of the last counter; None if there are no more counters.
     """
     rows = STORE.all(**after._asdict(), limit=limit)
     changed = [row for row in rows if row.has_changed]

@@ -56,7 +56,7 @@ class Decision:
     def as_answer(self) -> dict[str, object]:
         """The JSON object that an answer shows.
 
-        It has ``over_by`` for a soft limit, and for a hard one that is lower than what is used.
+        It has ``over_by`` for a soft limit, and for a hard limit below the use.
         """
         usage = self.usage
         shown = {

@@ -58,8 +58,8 @@ class ErasureRequested(Conflict):
 def email_key(address: str) -> str:
     """The text by which addresses are compared; equal for those that differ only in case.
 
-    This is Unicode's canonical caseless form, composed (NFC), so ``RENÉE@`` is ``renée@``. Of a form
-    longer than :data:`MAX_KEY` it is the digest.
+    This is Unicode's canonical caseless form, composed (NFC), so ``RENÉE@`` is ``renée@``. A form
+    longer than :data:`MAX_KEY` is replaced by its digest.
     """
     key = unicodedata.normalize("NFC", unicodedata.normalize("NFD", address).casefold())
     encoded = key.encode()
@@ -78,9 +78,9 @@ def is_same_address(one: str, other: str) -> bool:
 def check_claims(*users: User) -> None:
     """Raise EmailTaken if another active user of the tenant has the address of one of ``users``.
 
-    Raise ErasureRequested if one is active whose erasure is requested. Call it after the rows are
-    written. It first waits for other transactions that check the same addresses, so of two at once
-    one succeeds.
+    Raise ErasureRequested for an active user whose erasure is requested. Call it after the rows are
+    written. It first waits for other transactions that check the same addresses, so only one of two
+    simultaneous changes succeeds.
     """
     if not users:
         return

@@ -59,7 +59,8 @@ def list_users(
 
     ``filters`` are values of columns, and ``q`` (see :mod:`app.search.filters`); ``email`` is
     compared without case. ``meta_data`` filters by searchable custom fields (see
-    :mod:`app.custom_fields.search_index.query`) and needs a tenant: it raises Invalid without one.
+    :mod:`app.custom_fields.search_index.query`) and needs a tenant: it raises Invalid if there is
+    none.
     """
     equal = {name: value for name, value in filters.items() if name != "email"}
     equal |= with_key(filters)
@@ -90,8 +91,8 @@ def create(tenant_id: UUID, values: Mapping[str, object], *, actor: Actor) -> Us
 def insert_in(tenant: Tenant, values: Mapping[str, Json], *, actor: Actor, into: Writes) -> User:
     """Create a user as :func:`create` does, in a tenant that has been read already.
 
-    The e-mail address may be another user's: the identity provider is the authority. Of a user with
-    metadata, the caller calls :func:`index_meta_data` after the block.
+    The e-mail address may be another user's: the identity provider is the authority. For a user
+    with metadata, the caller calls :func:`index_meta_data` after the block.
     """
     metadata.check_all(USER, tenant.id, {}, values.get("meta_data", {}))
     user = into.insert(

@@ -115,7 +115,7 @@ def _is_live(*holders: Document) -> bool | None:
 
 
 def _page(answer: Document, cursor: str) -> PageOf:
-    """Numbered pages: a new subscription can move others to later ones, so none is left out."""
+    """Numbered pages: a new subscription can move others only to later pages, so none is left o"""
     number, last = int(cursor or 1), whole(answer, "meta", "page", "lastPage")
     if last is None:
         raise Unreadable("the page does not say which is the last")

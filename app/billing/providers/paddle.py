@@ -46,7 +46,7 @@ def _event(event: Document) -> BillingEvent:
 
 
 def _snapshot(subscription: Document) -> Snapshot:
-    """An item has no id: its price identifies it. A one-time item is no part of a period."""
+    """An item has no id: its price identifies it. A one-time item is not part of a period."""
     items = [item for item in subscription.objects("items") if item.flag("recurring") is not False]
     status = subscription.identifier("status")
     recurring = subscription.at("billing_cycle")

@@ -84,7 +84,7 @@ def _customer(customer: Document) -> Customer:
 
 
 def _page(answer: Document, cursor: str) -> PageOf:
-    """Numbered pages, the oldest subscription first, so that a new one moves no other."""
+    """Numbered pages, the oldest subscription first, so a new subscription moves no other."""
     last, number = reading.whole(answer, "pagination", "max_page"), int(cursor or 1)
     if last is None:
         raise Unreadable("pagination.max_page is missing")

@@ -11,7 +11,7 @@ from app.inbox.providers.payloads import Document
 
 
 class PageOf(NamedTuple):
-    """One page of the provider's subscriptions; ``cursor`` of the next one, None at the end."""
+    """One page of the provider's subscriptions; ``cursor`` of the next page, None at the end."""
 
     subscriptions: Sequence[Document]
     cursor: str | None

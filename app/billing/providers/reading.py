@@ -63,7 +63,7 @@ def total(parts: Iterable[tuple[int | None, int | None]]) -> int | None:
 
 
 def tenant(*metadata: Document) -> str:
-    """The first ``tenant_id``, as text; ``""`` without one, or if it is longer than 255."""
+    """The first ``tenant_id``, as text; ``""`` if there is none, or if it is longer than 255."""
     ids = (one.pairs().get("tenant_id", "").strip() for one in metadata)
     return next((found for found in ids if 0 < len(found) <= MAX_ID), "")
 
@@ -74,7 +74,7 @@ def customer(metadata: str) -> Callable[[Document], Customer]:
 
 
 def reference(document: Document, *path: str) -> str:
-    """The id of another object, of which there is the id alone or the whole object."""
+    """The id of another object, which the document contains as a whole or by its id only."""
     found = document.at(*path)
     return found.identifier("id") if found.members() else document.identifier(*path)
 
@@ -88,7 +88,7 @@ def subscription_of(document: Document, *paths: tuple[str, ...]) -> str:
 
 
 def earliest(moments: Iterable[datetime | None]) -> datetime | None:
-    """The first of the known moments; None without one."""
+    """The first of the known moments; None if there is none."""
     return min((moment for moment in moments if moment), default=None)
 
 

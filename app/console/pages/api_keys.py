@@ -1,4 +1,4 @@
-"""API keys: create one, whose secret is shown once; revoke."""
+"""API keys: create, and show the secret once; revoke."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SOON = timedelta(seconds=20)
 
 @dataclass(frozen=True)
 class RowName(Field):
-    """A row by its id, or by a name, slug or address that finds one; of the page's tenant, if any."""
+    """A row by its id, or by a name, slug or address; of the page's tenant, if any."""
 
     of: str = "tenant"  # its type
 

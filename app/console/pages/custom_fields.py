@@ -106,9 +106,9 @@ def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
 
 @page(f"{PLACE}/order", methods=("POST",))
 def order_fields(tenant_id: UUID) -> Shown:
-    """Move a field to the place before another one of its entity type, or to the end.
+    """Move a field to the place before another field of its entity type, or to the end.
 
-    ``move`` has the ids of both; without the second one the field moves to the end.
+    ``move`` contains the ids of both; without the second the field moves to the end.
     """
     moved, _, before = request.form.get("move", "").partition(" ")
     try:

@@ -75,7 +75,7 @@ def show_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 
 @page("/endpoints/events/<evt_id>", also_of_tenant=True)
 def show_event(evt_id: str, tenant_id: UUID | None = None) -> Shown:
-    """Show what an event says; one that was a test, or is too old, is not stored."""
+    """Show an event. Test events, and events that are too old, are not stored."""
     found = api.find(f"/v1/events/{quote(evt_id, safe='')}")
     event = found and found.data
     return render("event", event["type"] if event else "Event", event=event), 200 if event else 404

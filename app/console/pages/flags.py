@@ -169,7 +169,7 @@ def _descriptions(tenant_id: UUID) -> Mapping[str, str]:
 
 
 def _flag(tenant_id: UUID, key: str) -> Json:
-    """The effective flag; raises NotFound for one that the plan does not have."""
+    """The effective flag; raises NotFound for a flag that the plan does not have."""
     flags = api.get(FLAGS, tenant_id=tenant_id).data
     for flag in flags:
         if flag["key"] == key:

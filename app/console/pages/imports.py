@@ -28,7 +28,7 @@ class FileField(Field):
     """A file, whose bytes are the body of the request."""
 
     def read(self, form: Sent) -> Json:
-        """The content of the file; raises ValueError without one."""
+        """The content of the file; raises ValueError without a ``scim_type``."""
         sent = request.files.get(self.name)
         content = sent.read() if sent else b""
         if not content:

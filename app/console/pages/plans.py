@@ -155,7 +155,7 @@ def _values(flag: Json) -> Json:
 
 
 def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown:
-    """The form of one flag of the plan ``found``; a flag without a key is a new one."""
+    """The form of one flag of the plan ``found``; a flag without a key is new."""
     plan, key = found.data, flag.get("flag_key")
     metering = METERING if flag["flag_type"] == "limit" else ()
     form = FlagForm(

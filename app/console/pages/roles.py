@@ -1,4 +1,4 @@
-"""Roles: a matrix of what each may do, a page for each, and who has it."""
+"""Roles: a matrix of their permissions, and a page for each role with its holders."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _form = partial(row_form, ROLES, name=itemgetter("name"))
 def list_roles(tenant_id: UUID | None = None) -> Shown:
     """Show which role has which permission; a POST changes the roles whose boxes were changed."""
     if tenant_id is not None:
-        api.get_tenant(tenant_id)  # the templates of a tenant that may not be read are no answer
+        api.get_tenant(tenant_id)  # the templates of a tenant that may not be read do not count
     roles = _roles(tenant_id)
     permissions = [{**one, "group": one["group"] or "other"} for one in api.get(PERMISSIONS).data]
     groups = sorted({one["group"] for one in permissions})
@@ -98,7 +98,7 @@ def create_role(tenant_id: UUID | None = None) -> Shown:
 
 @page(PLACE, also_of_tenant=True)
 def show_role(role_id: UUID, tenant_id: UUID | None = None) -> Shown:
-    """Show a role and who has it."""
+    """Show a role and its holders."""
     path = f"{ROLES}/{role_id}"
     role = api.get(path).data
     query = {"tenant_id": tenant_id, "role": role["key"], "include": "target_name"}

@@ -46,7 +46,7 @@ STATES = {
 
 
 def setup_page(path: str, *methods: str) -> Callable[[Callable[..., Shown]], Guarded]:
-    """Show a view at ``path`` below /console/setup to who has opened a setup link."""
+    """Show a view at ``path`` below /console/setup to people who have opened a setup link."""
     return page(f"/setup{path}", methods=methods or ("GET",), is_setup=True)
 
 

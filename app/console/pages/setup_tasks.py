@@ -52,7 +52,7 @@ def setup_connection(connection_id: UUID) -> Shown:
 
 @setup_page("/scim/<uuid:connection_id>/token", "POST")
 def setup_token(connection_id: UUID) -> Shown:
-    """Replace the token of a connection; before the test the old one ends at once."""
+    """Replace the token of a connection; before the test the old token ends at once."""
     path = f"{scim.PATH}/{connection_id}"
     hours = 0 if state_of(api.get(path).data) == "waits" else 24
     rotated = api.call("POST", f"{path}/rotate", body={"overlap_hours": hours})
@@ -129,7 +129,7 @@ def setup_endpoint_test(endpoint_id: UUID) -> Shown:
 
 @setup_page("/webhook-endpoints/<uuid:endpoint_id>/activate", "POST")
 def setup_endpoint_activate(endpoint_id: UUID) -> Shown:
-    """Activate an endpoint that has answered a test; every delivery before that was one."""
+    """Activate an endpoint that has answered a test; all deliveries before that were tests."""
     path = f"{endpoints.PATH}/{endpoint_id}"
     is_waiting = state_of(api.get(path).data) == "waits"
     if not is_waiting or not api.get(f"{path}/deliveries", status="succeeded", limit=1).data:
@@ -186,7 +186,7 @@ def _form(title: str, *fields: Field, values: Json = None) -> Form:
 
 
 def _page() -> str:
-    """The page above: that of the row, for what is done to one."""
+    """The page above: that of the row, if the task is about a row."""
     return request.path.rpartition("/")[0]
 
 

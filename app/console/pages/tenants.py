@@ -1,4 +1,4 @@
-"""Tenants: the list, and what support does with one: change, suspend, delete with grace."""
+"""Tenants: the list, and the tasks of support: change, suspend, delete with grace."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def assign_plan(tenant_id: UUID) -> Shown:
 
 
 def _plan_form(tenant_id: UUID, title: str, intro: str, **more: Any) -> Form:
-    """A form about the assigned plan, which says which overrides carry over to another one."""
+    """A form about the assigned plan, which says which overrides carry over to another plan."""
 
     def told() -> str:
         return intro + _carried_over(tenant_id)
@@ -194,14 +194,14 @@ def _plan_form(tenant_id: UUID, title: str, intro: str, **more: Any) -> Form:
 
 
 def _assigned_plan(tenant_id: UUID) -> Json:
-    """The assigned plan, its end and its reason; no values without one."""
+    """The assigned plan, its end and its reason; no values if there is none."""
     candidates = api.get(f"{PATH}/{tenant_id}/plan").data["candidates"]
     found: Json = next((each for each in candidates if each["source"] == "assignment"), {})
     return {one.name: found.get(one.name) for one in ASSIGNMENT}
 
 
 def _assign_or_withdraw(before: Inputs) -> str:
-    """The page that undoes an assignment: it assigns the former plan, or withdraws the only one."""
+    """The page that undoes an assignment: it assigns the former plan, or withdraws the only pl"""
     return "plan" if any(before.get("plan_name", ())) else "plan/withdraw"
 
 

@@ -68,7 +68,7 @@ def get_where(model: type[M], **equal: object) -> M:
 
 
 def find_row(model: type[M], **equal: object) -> M | None:
-    """The row whose columns equal these values, or None. Of several, the lowest primary key."""
+    """The row whose columns equal these values, or None; the one with the lowest primary key."""
     row: M | None = _select(model, "find", tuple(equal)).first(**equal)
     return row
 

@@ -77,14 +77,14 @@ class Statement(Generic[R]):
         return None if row is None else (self._make or self._maker(result))(row)
 
     def get(self, of: type | str, /, **values: object) -> R:
-        """The first row; raises NotFound of a model, or of what has this name, without one."""
+        """The first row; raises NotFound for the model, or for this name, if there is no row."""
         row = self.first(**values)
         if row is None:
             raise NotFound.of(of)
         return row
 
     def one(self, **values: object) -> R:
-        """The first row of a statement that always returns one; LookupError otherwise."""
+        """The first row of a statement that always returns a row; LookupError otherwise."""
         row = self.first(**values)
         if row is None:
             raise LookupError(f"{self.name} found no row")

@@ -38,7 +38,7 @@ STORED_HEADERS = ("Content-Type", "ETag", "Location", "X-Plan-Unknown", "X-Updat
 
 
 class IdempotencyInProgress(Conflict):
-    """The second request has waited :data:`WAIT_SECONDS`, and the first one still runs."""
+    """The second request has waited :data:`WAIT_SECONDS`, and the first still runs."""
 
     code = "idempotency_in_progress"
     detail = "The first request with this Idempotency-Key is still running; try again in a moment."
@@ -142,7 +142,7 @@ def _fingerprint(request: Request) -> str:
 
 
 def _claim(key: Mapping[str, str], fingerprint: str) -> bool:
-    """Insert the key or renew an expired one. False if another request has used the key.
+    """Insert the key, or renew an expired key. False if another request has used the key.
 
     Waits while another transaction is inserting the same key.
     """

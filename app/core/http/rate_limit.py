@@ -64,8 +64,8 @@ class RateLimits:
     ) -> None:
         """Count a request to a guarded endpoint; raises TooManyRequests beyond the limit.
 
-        It counts for ``credential``, by default the one in its header. If there is none, it counts
-        for its address. A directory sends one request per person, so SCIM has its own limit.
+        It counts for ``credential``, by default the credential in its header. If there is none, it
+        counts for its address. A directory sends one request per person, so SCIM has its own limit.
         """
         if credential is None:
             if IS_COUNTED in request.environ:

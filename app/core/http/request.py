@@ -1,4 +1,4 @@
-"""Flask's request, with attributes that an early step of a request sets for a later one."""
+"""Flask's request, with attributes that an early step of a request sets for a later step."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Worker(base.Worker):
                 break
 
     def _turn(self, seconds: float) -> None:
-        """Read and write sockets once; wait at most ``seconds`` until one is ready."""
+        """Read and write sockets once; wait at most ``seconds`` until a connection is ready."""
         wasyncore.loop(timeout=seconds, use_poll=True, map=self.map, count=1)
         self.notify()
         if os.getppid() != self.ppid:

@@ -1,8 +1,8 @@
-"""Signals: after the commit, a process notifies another one that there is work.
+"""Signals: after the commit, a process notifies another that there is work.
 
-A signal can be lost, so a process that waits for one also looks for work at intervals. A process
-sends each signal at most once in :data:`PAUSE` seconds; further ones are dropped, not delayed.
-Therefore the receiver must look for work once more, :data:`PAUSE` seconds or more after a signal.
+A signal can be lost, so a waiting process also looks for work at intervals. A process sends each
+signal at most once in :data:`PAUSE` seconds; further ones are dropped, not delayed. Therefore the
+receiver must look for work once more, :data:`PAUSE` seconds or more after a signal.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ TURN = 5.0  # seconds of work, before the worker takes the next job of all queue
 def run(do_next: Callable[[], T], fail: Callable[[str], object]) -> Iterator[T]:
     """Do the slices of a work without end; yields what ``do_next`` returns for each.
 
-    After an error of the database the work can be resumed; any other one is given to ``fail``, as a
-    sentence, and raised.
+    After an error of the database the work can be resumed; any other exception is given to
+    ``fail``, as a sentence, and raised.
     """
     while True:
         try:

@@ -30,7 +30,7 @@ def current_request_id() -> str:
 
 
 def begin_request(offered: str | None) -> str:
-    """Set this request's id: ``offered`` if :data:`ACCEPTED_ID` matches, else a new one."""
+    """Set this request's id: ``offered`` if :data:`ACCEPTED_ID` matches, else a new id."""
     request_id = offered if offered and ACCEPTED_ID.fullmatch(offered) else str(uuid7())
     resume_request(request_id)
     return request_id

@@ -91,13 +91,13 @@ class SchemaDescriptions(BasePlugin):
 
 
 def summary(documented: Any) -> str:
-    """The first paragraph of a class's docstring, as Markdown; empty without one."""
+    """The first paragraph of a class's docstring, as Markdown; empty if there is none."""
     paragraph = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
     return paragraph.replace("\n", " ").replace("``", "`")
 
 
 def with_description(converter: Any, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-    """For a field without a ``description``, the one of its schema or of :data:`COMMON`."""
+    """For a field without a ``description``, that of its schema or of :data:`COMMON`."""
     of_schema = getattr(field.parent, "descriptions", None)
     if "description" in ret or of_schema is None:
         return {}

@@ -69,7 +69,7 @@ class Field(ma.fields.Field):
 class Scalar(Field):
     """A field whose values pydantic-core loads."""
 
-    accepts: CoreSchema  # the schema, unless the constructor gets another one
+    accepts: CoreSchema  # the schema, unless the constructor gets another schema
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Building and deleting search indexes, in batches.
 
-Each batch is a transaction of its own that also stores the position it has reached. A build that
-is killed continues there, and two builders of one index take turns. A batch locks its entities, so
-a write to one of them comes before or after the batch.
+Each batch is a transaction of its own that also stores the position it has reached. A killed build
+continues there, and two builders of an index take turns. A batch locks its entities, so a write to
+one of them comes before or after the batch.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def operators_of(field_type: FieldType) -> frozenset[str]:
 def compare(field_type: FieldType, operator: str, text: str) -> Comparison:
     """The comparison of such a field with ``text``, as a query gives it.
 
-    Raises :class:`pydantic_core.ValidationError` for a text that is no value of the type.
+    Raises :class:`pydantic_core.ValidationError` for a text that is not a value of the type.
     """
     if operator == PREFIX:
         return _starts_with(text)

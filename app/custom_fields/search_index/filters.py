@@ -106,7 +106,7 @@ def found_by_all(
     """The condition that all scans find the entity.
 
     ``select_of`` makes the SELECT of the ids that a scan finds, of its number and of the shapes of
-    its alternatives; ``values`` are those of its parameters besides the compared ones.
+    its alternatives; ``values`` are the values of its other parameters.
     """
     shapes = []
     for number, scan in enumerate(scans):
@@ -175,7 +175,7 @@ def _why_unknown(name: str, types: Types) -> str:
 
 
 def _second_ranges(filters: list[Filter], query: Mapping[str, str]) -> Iterator[Entry]:
-    """Errors for ranges and prefixes after the first; both ends of one range are one."""
+    """Errors for ranges and prefixes after the first; both ends of a range are one condition."""
     others = [one for one in filters if one.operator != EQUAL]
     for one in others[1:]:
         is_prefix = conditions.PREFIX in (one.operator, others[0].operator)

@@ -38,7 +38,7 @@ def is_indexed(field: CustomField) -> bool:
 
 
 def get_index(field_id: UUID | str) -> FieldIndex:
-    """The state of a field's index, ``none`` where it never had one; raises NotFound."""
+    """The state of a field's index, ``none`` if it never had an index; raises NotFound."""
     found = get_indexes([parse_id(field_id, CustomField)])
     if not found:
         raise NotFound.of(CustomField)

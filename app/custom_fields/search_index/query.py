@@ -31,7 +31,7 @@ def among(
 ) -> Condition:
     """The condition on ``entity_id`` of these ``meta_data.…`` parameters, one or more.
 
-    Raises Invalid as :func:`filters.read` for keys that are no searchable active fields of the
+    Raises Invalid as :func:`filters.read` for keys that are not searchable active fields of the
     tenant; IndexNotReady while the index of one of the fields is not complete.
     """
     rows = FIND_SEARCHABLE.all(tenant_id=tenant_id, entity_type=entity_type)

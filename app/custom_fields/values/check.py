@@ -21,9 +21,9 @@ def check(
 ) -> None:
     """Raise Invalid, at ``[*loc, key]``, where ``values`` of an entity break a field's rules.
 
-    They are all values, or with ``is_patch`` a merge patch (RFC 7396), of which only the keys are
+    ``values`` are all values, or with ``is_patch`` a merge patch (RFC 7396): then only its keys are
     checked. A patch may not remove a required value, but it may change other values of an entity
-    that lacks a required one. Keys without a field are free.
+    that lacks a required value. Keys without a field are free.
     """
     found = (entry for rule in rules for entry in _errors(rule, values, loc, is_patch=is_patch))
     errors = list(islice(found, MAX_ENTRIES))

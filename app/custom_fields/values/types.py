@@ -1,7 +1,7 @@
 """The values that each FieldType accepts.
 
-Values are stored as they were sent, so nothing is converted: ``"5"`` is no integer. The validators
-return the value parsed, for the search index.
+Values are stored as they were sent, so nothing is converted: ``"5"`` is not an integer. The
+validators return the value parsed, for the search index.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _options_faults(value: Any, options: Sequence[str], loc: Location) -> Iterat
 
 
 def _listed(options: Sequence[str]) -> str:
-    """The options as pydantic lists the members of an enumeration; of many, the first ones."""
+    """The options as pydantic lists the members of an enumeration; the first, if there are many."""
     if not options:
         return "one of the field's options, which has none"
     shown = [repr(option[:MAX_TEXT]) for option in options[:MAX_LISTED]]

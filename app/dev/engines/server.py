@@ -50,13 +50,13 @@ class Server:
         raise NotImplementedError
 
     def start(self) -> None:
-        """The server answers afterwards; one that runs already is used.
+        """The server answers afterwards; a running server is used.
 
         Raises :class:`DevError` with the last fault in its log if it does not start.
         """
         if self.answers():
             return
-        self.stop()  # one that starts, stops or hangs: its starter may have been killed
+        self.stop()  # a server that starts, stops or hangs: its starter may have been killed
         self.account.own(self.instance.sockets)
         self.prepare()
         child = self.launch(self.command(), folder=self.data)

@@ -1,4 +1,4 @@
-"""Use an instance's servers: the first user starts them, the last one stops them.
+"""Use an instance's servers: the first user starts them, the last user stops them.
 
 Each user holds a shared lock on ``users.lock``; the kernel releases it however the user ends.
 Servers of a user that was killed keep running; the next user takes them over.
@@ -87,7 +87,7 @@ def _alone(instance: Instance) -> Iterator[None]:
 
 
 def exit_on(*signals: signal.Signals, code: int) -> None:
-    """The first of the ``signals`` raises SystemExit; later ones do not disturb the clean-up."""
+    """The first of the ``signals`` raises SystemExit; later signals do not disturb the clean-up."""
 
     def leave(*_: object) -> None:
         for number in signals:

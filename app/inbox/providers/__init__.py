@@ -97,10 +97,10 @@ def receiver_of(source: str) -> Receiver:
 def choose(receiver: Receiver, name: str | None, posted: Posted) -> Provider:
     """The provider that a verified request comes from.
 
-    ``name`` is the provider of the preset that verified the request. A preset without one, such as
-    ``svix``, may belong to a relay of other providers' events, so the form of the body decides. A
-    provider of the other receiver, whose secret is configured for the wrong endpoint, is read as
-    the generic form.
+    ``name`` is the provider of the preset that verified the request. A preset without a provider,
+    such as ``svix``, may belong to a relay of other providers' events, so the form of the body
+    decides. A provider of the other receiver, whose secret is configured for the wrong endpoint, is
+    read as the generic form.
     """
     group = receiver.providers
     name = name or _provider_by_form(posted)

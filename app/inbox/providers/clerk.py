@@ -53,7 +53,7 @@ def _occurred_at(event: Document, change: Change) -> datetime:
 
 
 def _primary_address(data: Document) -> Document | None:
-    """The primary address, else the first one; empty without one; None in a deletion."""
+    """The primary address, else the first one; empty if there is none; None in a deletion."""
     if not isinstance(data.value("email_addresses"), list):
         return None
     addresses = data.objects("email_addresses")

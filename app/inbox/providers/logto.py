@@ -49,7 +49,7 @@ def adapt(body: bytes) -> Sequence[IdentityEvent]:
 def _user(event: Document, change: Change, user: Document) -> UserEvent:
     """The change of a user. Data without the user's id, such as custom data alone, are ignored.
 
-    A primary address is a verified one: Logto's own ``email_verified`` claim is true for each.
+    A primary address is verified: Logto's own ``email_verified`` claim is true for each.
     """
     user_id = _id(event, user, "userId")
     if user.value("id") != user_id:

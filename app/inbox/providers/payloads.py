@@ -106,7 +106,7 @@ class Document:
         return value if isinstance(value, str) else None
 
     def first_text(self, *paths: tuple[str, ...]) -> str:
-        """The first of these texts that is not empty; ``""`` without one."""
+        """The first of these texts that is not empty; ``""`` if there is none."""
         return next((found for path in paths if (found := self.text(*path))), "")
 
     def flag(self, *path: str) -> bool | None:
@@ -134,7 +134,7 @@ class Document:
         return value
 
     def optional_identifier(self, *path: str) -> str | None:
-        """The same, or None where there is no value."""
+        """As :meth:`identifier`, or None where there is no value."""
         return self.identifier(*path) if self.has(*path) else None
 
     def moment(self, *path: str) -> datetime:

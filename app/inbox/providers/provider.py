@@ -77,10 +77,10 @@ class Provider:
     """How one provider writes its events.
 
     ``adapt(body)`` returns the events of one delivery: an Event, or what the receiver's ``apply``
-    takes. It, or making the first event, may raise
-    Unwanted or Unreadable; making a later event does not.
-    ``event_type`` and ``own_id`` find the provider's names in an event; other values than text are
-    no names. ``subscription_id`` finds the one that a billing event is about. ``sends_batches``: a request is a list of events.
+    takes. It, or making the first event, may raise Unwanted or Unreadable; making a later event
+    does not. ``event_type`` and ``own_id`` find the provider's names in an event; other values than
+    text are not names. ``subscription_id`` finds the one that a billing event is about.
+    ``sends_batches``: a request is a list of events.
     """
 
     name: str

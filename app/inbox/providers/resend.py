@@ -73,7 +73,7 @@ def _events(event: Document, kind: EmailKind) -> Sequence[EmailEvent]:
 
 
 def _opt_out(event: Document) -> list[EmailEvent]:
-    """A contact says whether it wants broadcasts; one that was not asked says nothing."""
+    """A contact says whether it wants broadcasts; a contact that was not asked says nothing."""
     unsubscribed = event.flag("data", "unsubscribed")
     if unsubscribed is None or event.value("type") == "contact.deleted":
         raise Unwanted("does not say whether the contact wants mail")

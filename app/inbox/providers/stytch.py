@@ -1,8 +1,8 @@
 """Stytch B2B: organizations and their members, signed by Svix.
 
-A member belongs to one organization, so each member event is about a person and about a
-membership. A deletion may carry the id alone. A member whose ``status`` is ``deleted`` can be
-reactivated under the same id; one that is ``invited`` or ``pending`` has no access yet.
+A member belongs to one organization, so each member event is about a person and about a membership.
+A deletion may carry the id alone. A member whose ``status`` is ``deleted`` can be reactivated under
+the same id; an ``invited`` or ``pending`` member has no access yet.
 """
 
 from __future__ import annotations

@@ -121,8 +121,8 @@ def sendgrid_ecdsa(
 def mailgun(request: SignedRequest, *, key: bytes, tolerance: int) -> Proof:
     """Mailgun: ``signature`` in the JSON body, over ``timestamp`` + ``token`` only.
 
-    The event itself is not signed. Who has seen one request could forge others with its token, so
-    the token is the ``replay_key``, which is accepted once.
+    The event itself is not signed. Anybody who has seen a request could forge others with its
+    token, so the token is the ``replay_key``, which is accepted once.
     """
     signature = json_object(request.body).get("signature")
     if not isinstance(signature, dict):

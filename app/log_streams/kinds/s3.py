@@ -71,7 +71,7 @@ class S3ConfigSchema(Schema):
 
 
 def deliver(batch: Batch, config: Mapping[str, Json]) -> None:
-    """Put the object. A retry puts the same one again, so each event is there once."""
+    """Put the object. A retry puts the same object again, so each event is in the bucket once."""
     path = quote(f"{config['bucket']}/{config['prefix']}{batch.name}.ndjson.gz")
     url = f"{config['endpoint'].rstrip('/')}/{path}"
     body, headers = gzip.compress(batch.ndjson(), 6, mtime=0), {"Content-Type": "application/gzip"}
@@ -103,7 +103,7 @@ def _keys(config: Mapping[str, Json]) -> tuple[str, str, str]:
 def _assume_role(
     url: str, role: str, external_id: str, key: tuple[str, str, str], _: float
 ) -> tuple[str, str, str]:
-    """As :func:`_keys`, of a role that demands the external id; raises Failed.
+    """As :func:`_keys`, with a role that demands the external id; raises Failed.
 
     So nobody uses a role of another customer, or one of the operator's own account.
     """

@@ -61,9 +61,9 @@ TAKE_STALLED = take_stalled(UserErasure, "worked_at", timedelta(seconds=60))
 def request(user_id: UUID | str, *, actor: Actor) -> UserErasure:
     """Deactivate the user and queue the erasure.
 
-    A second request changes nothing, unless it is the first one of a platform credential.
-    What a directory has sent about the user is deleted at once, and its connection no longer has
-    the user. Raises NotFound, OwnerOnly and LastOwner.
+    A second request changes nothing, unless it is the first by a platform credential. What a
+    directory has sent about the user is deleted at once, and its connection no longer has the user.
+    Raises NotFound, OwnerOnly and LastOwner.
     """
     leave_directory(queries.parse_id(user_id, "user"))
     user = users.update(user_id, {"is_active": False}, actor=actor)
@@ -107,7 +107,7 @@ def erase_requested(keys: Sequence[tuple[UUID, UUID]]) -> None:
 
 
 def _erase(connection: Connection, erasure: Any, people: Sequence[Person], found: Found) -> None:
-    """Erase a user unless another worker does, or has done so, or the request is another one now."""
+    """Erase a user unless another worker does or did so, or the request has been replaced."""
     key = (erasure.tenant_id, erasure.user_id)
     locked = select(ERASURES).where(_KEY.in_([key])).with_for_update(skip_locked=True)
     row = connection.execute(locked).first()

@@ -122,5 +122,5 @@ def in_answers(connection: Connection, person: Person) -> Identifiers:
 
 
 def in_tenant(tenant_id: UUID | None, table: Table = USERS) -> ColumnElement[bool]:
-    """The condition on rows that they are of this tenant; always true without one."""
+    """The condition on rows that they are of this tenant; always true if there is none."""
     return true() if tenant_id is None else table.c.tenant_id == tenant_id

@@ -160,7 +160,7 @@ def _remove_payloads(deletion: Deletion) -> None:
 
 
 def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion) -> Iterator[UUID]:
-    """Of events (id, source, body) the ids of those about the organization or its own people.
+    """The ids of the events (id, source, body) that are about the organization or its own people.
 
     That includes its subscriptions and customers at billing providers.
 

@@ -74,7 +74,7 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
 
 
 def where_listed(name: str, value: str) -> str:
-    """For a row that only its id names: which command lists the ids; empty if ``value`` is one."""
+    """Which command lists the ids of rows that only an id names; empty if ``value`` is an id."""
     if name not in LISTED or is_id(value):
         return ""
     group = click.get_current_context().command_path.rpartition(" ")[0]

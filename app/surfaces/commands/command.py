@@ -53,7 +53,7 @@ class GeneratedCommand(Command):
             params=list(self._parameters()),
             help="\n\n".join([f"{told or operation.summary}.", *self._explanations()]),
             short_help=f"{told or operation.clause}.",
-            # A value such as -1 is no option.
+            # A value such as -1 is not an option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
 

@@ -16,7 +16,7 @@ from .resolver import NARROWED
 
 
 def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
-    """The arguments of a command. Of one with fixed fields these are only those that it needs."""
+    """The arguments of a command; only those that it needs if its fields are fixed."""
     is_variant = any(
         one.name in spelling.fixed for one in operation.arguments if one.place == "body"
     )

@@ -10,7 +10,7 @@ from .names import GROUPS, WITHOUT_A_WORD, spellings
 
 
 class OperationGroup(click.Group):
-    """A group of commands: those of its operations, which are made when one is asked for.
+    """A group of commands: those of its operations, which are made when a command is asked for.
 
     A command that was added by hand takes precedence.
     """

@@ -64,7 +64,7 @@ def _end_with_json(ctx: click.Context, fault: click.ClickException) -> NoReturn:
 def ask(question: str, *, yes: bool) -> None:
     """Ask on standard error, unless ``yes``. Without consent the command ends with exit code 1.
 
-    Call it outside a transaction: PostgreSQL ends one that waits for a person.
+    Call it outside a transaction: PostgreSQL ends a transaction that waits for a person.
     """
     if yes:
         return

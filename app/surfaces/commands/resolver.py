@@ -52,7 +52,7 @@ class Resolver:
         return self.find(kind, value)["id"]
 
     def find(self, kind: str, name: str) -> Row:
-        """The row of this name or id; raises Refused unless there is exactly one."""
+        """The row of this name or id; raises Refused unless exactly one row is found."""
         path, filters = LISTS[kind]
         narrowed = self._narrowed() if kind in NARROWED else {}
         if is_id(name):

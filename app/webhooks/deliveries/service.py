@@ -85,7 +85,7 @@ def get_delivery(delivery_id: UUID | str) -> WebhookDelivery:
 
 
 def resend(delivery_id: UUID | str, *, actor: Actor) -> WebhookDelivery:
-    """Make a delivery due now, with all its attempts; one that is just being sent is unchanged.
+    """Make a delivery due now, with all its attempts; a delivery that is being sent is unchanged.
 
     Raises NotFound and EndpointInactive.
     """

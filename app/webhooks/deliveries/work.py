@@ -1,7 +1,7 @@
 """What the sender does in the database: add deliveries, claim those that are due, record results.
 
-The rows are the truth. A delivery that is claimed has a lease: if its sender is killed, another one
-claims it again when the lease is over. So each event is delivered at least once.
+The rows are the truth. A claimed delivery has a lease: if its sender is killed, another sender
+claims it when the lease is over. So each event is delivered at least once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Encryption of secrets at rest: Fernet, by the keys of ``SECRETS_KEY``.
 
-The first key encrypts, and each of them decrypts. To replace a key, add the new one as the second,
-so that every process can decrypt with it, before one encrypts with it (docs/operations/secrets.md).
+The first key encrypts, and each of them decrypts. To replace a key, first add the new key as the
+second, so that every process can decrypt with it before any process encrypts with it
+(docs/operations/secrets.md).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def decrypt(encrypted: str) -> str:
 def reencrypt(model: type[Model], *names: str) -> int:
     """Encrypt these columns of all rows with the first key of ``SECRETS_KEY``; how many rows.
 
-    Raises SecretsKeyMissing, and Undecryptable where no key decrypts one.
+    Raises SecretsKeyMissing, and Undecryptable for a secret that no key decrypts.
     """
     rows = _lock_all(model).all()
     for row in rows:

@@ -31,8 +31,8 @@ class DisabledReason(StrEnum):
 class WebhookEndpoint(Attributed, Row):
     """A URL that gets the events of ``types``. No column is secret.
 
-    ``tenant_id`` is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for the platform's endpoints,
-    so it is no foreign key.
+    ``tenant_id`` is :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for the platform's endpoints, so
+    it is not a foreign key.
     """
 
     __tablename__ = "webhook_endpoints"

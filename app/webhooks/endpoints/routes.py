@@ -117,7 +117,7 @@ def rotate(endpoint_id: str) -> SimpleNamespace:
 
 
 def _check_gets_events(body: dict[str, Json]) -> None:
-    """Raise PermissionDenied for a receiver or types of events from who may not read events."""
+    """Raise PermissionDenied if the credential may not read events but sets a URL or types."""
     if not {"url", "types"}.isdisjoint(body):
         current_principal().check(Permission.EVENTS_READ)
 

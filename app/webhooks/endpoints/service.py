@@ -65,7 +65,7 @@ def get_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
 def list_endpoints(
     paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_failing: bool | None = None
 ) -> Page:
-    """One page of a tenant's endpoints (of all, for the platform); only failing ones, or others."""
+    """One page of a tenant's endpoints (for the platform, of all), only failing or only others."""
     found = [] if is_failing is None else [Condition(IS_FAILING[is_failing], {})]
     return paginate(WebhookEndpoint, paging, *found, tenant_id=tenant_id)
 
@@ -168,7 +168,7 @@ def delete(endpoint_id: UUID | str, *, actor: Actor) -> None:
 
 
 def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, str | None]:
-    """Give the endpoint a new secret; the present one also signs for 24 hours.
+    """Give the endpoint a new secret; the present secret also signs for 24 hours.
 
     Returns what :func:`create` does. Raises NotFound and SecretsKeyMissing.
     """
@@ -199,7 +199,7 @@ def old_secrets(endpoint: WebhookEndpoint, state: WebhookEndpointState) -> dict[
     if state.old_secret is None or endpoint.old_secret_until is None:
         return {}
     text, last = encryption.decrypt(state.old_secret), endpoint.old_secret_until.timestamp()
-    # Release 2.0 stored one secret, not a JSON object.
+    # Release 2.0 stored one secret, not JSON object.
     found: dict[str, float] = json.loads(text) if text.startswith("{") else {text: last}
     return {secret: until for secret, until in found.items() if time.time() < min(until, last)}
 

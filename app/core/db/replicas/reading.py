@@ -1,8 +1,8 @@
 """Reading from replicas: PostgreSQL's standbys, which replay the WAL of the primary.
 
 A replica is read if it has replayed all WAL that the primary had written ``REPLICA_MAX_LAG``
-seconds ago. No read depends on a replica: one that fails there is repeated on the primary. So is a
-read whose answer is an error, because the primary may have newer rows.
+seconds ago. No read depends on a replica: a read that fails there is repeated on the primary. So is
+a read whose answer is an error, because the primary may have newer rows.
 
 A client can read its own changes. The answer to each change has an ``X-Consistency`` header: the
 primary's WAL position after the commit. A request that sends this header is served by a replica
@@ -66,7 +66,7 @@ class Route:
         return Transaction(begin=begin, tells_position=self.tells_position)
 
     def enter(self, current: Transaction) -> None:
-        """Switch to the replica if the route has one. Call it after the authentication.
+        """Switch to the replica if the route has a replica. Call it after the authentication.
 
         One statement enters the same scope there, and reads the replica's position. Raises Invalid
         for a malformed token, and NotReadable if the replica cannot serve the read.

@@ -1,4 +1,4 @@
-"""Watches the replicas: whether each one answers, and how far it has replayed the primary's WAL.
+"""Watches the replicas: whether each answers, and how far it has replayed the primary's WAL.
 
 One thread watches each server. So a replica that does not answer delays only the requests that read
 from it at that moment. Replicas are compared with the primary by WAL positions. So differences of
@@ -132,7 +132,7 @@ class Replicas:
             thread.join()
 
     def choose(self, after: int) -> Replica | None:
-        """A random replica that is OK, or None; one that has replayed ``after`` is preferred."""
+        """A random replica that is OK, or None; a replica that has replayed ``after`` is preferr"""
         readable = [each for each in self.all if each.state is State.OK]
         random.shuffle(readable)
         return max(readable, key=lambda each: each.position >= after, default=None)
