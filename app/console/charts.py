@@ -45,17 +45,9 @@ def bars(periods: Sequence[Json]) -> Markup:
     shown = list(reversed(periods))
     most = periods[0]["limit"]
     highest = max(1, *(each["used"] for each in shown), most if most is not None else 0)
-    step = WIDTH / len(shown)
-    parts = [
-        _bar(
-            "current" if each["is_current"] else "past",
-            place * step,
-            step,
-            each["used"] / highest,
-            f"{(each['period_start'] or '')[:10]}: {each['used']}",
-        )
-        for place, each in enumerate(shown)
-    ]
+    heights = [each["used"] / highest for each in shown]
+    titles = [f"{(each['period_start'] or '')[:10]}: {each['used']}" for each in shown]
+    parts = _bars(heights, titles, WIDTH / len(shown), [each["is_current"] for each in shown])
     if most is not None and most >= 0:
         parts.append(_line("limit", 0, WIDTH, most / highest))
     return _chart(f"Usage of the last {len(shown)} periods", parts)
@@ -71,16 +63,9 @@ def day_bars(days: Sequence[Json], forecast: Json) -> Markup:
     highest = max(1, pace, *(each["used"] for each in days))
     ahead = min(left, AHEAD) if pace else 0
     step = WIDTH / (len(days) + ahead)
-    parts = [
-        _bar(
-            "current" if each is days[-1] else "past",
-            place * step,
-            step,
-            max(0, each["used"]) / highest,
-            f"{words.day(each['day'] + 'T00:00Z')}: {each['used']:,}",
-        )
-        for place, each in enumerate(days)
-    ]
+    heights = [max(0, each["used"]) / highest for each in days]
+    titles = [f"{words.day(each['day'] + 'T00:00Z')}: {each['used']:,}" for each in days]
+    parts = _bars(heights, titles, step, [each is days[-1] for each in days])
     if pace:
         parts.append(_line("forecast", (len(days) - PACE_DAYS) * step, WIDTH, pace / highest))
     if ends and left <= AHEAD:
@@ -92,19 +77,20 @@ def day_bars(days: Sequence[Json], forecast: Json) -> Markup:
     return _chart(f"What each of the last {len(days)} days has used", parts)
 
 
-def _bar(kind: str, x: float, step: float, part: float, title: str) -> Markup:
-    """A bar in a column that begins at ``x`` and is ``step`` wide."""
-    width, height = min(40.0, step - GAP), round(part * TALLEST, 1)
-    return Markup(
+def _bars(
+    heights: Sequence[float], titles: Sequence[str], step: float, current: Sequence[bool]
+) -> list[Markup]:
+    """A bar in each of the columns, which are ``step`` wide; a height is from 0 to 1."""
+    width = min(40.0, step - GAP)
+    bar = Markup(
         '<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}</title></rect>'
-    ).format(
-        kind,
-        round(x + (step - width) / 2, 1),
-        round(HEIGHT - height, 1),
-        round(width, 1),
-        height,
-        title,
     )
+    bars = []
+    for place, (part, title, is_current) in enumerate(zip(heights, titles, current, strict=True)):
+        kind, height = "current" if is_current else "past", round(part * TALLEST, 1)
+        x, y = round(place * step + (step - width) / 2, 1), round(HEIGHT - height, 1)
+        bars.append(bar.format(kind, x, y, round(width, 1), height, title))
+    return bars
 
 
 def _line(kind: str, start: float, end: float, part: float) -> Markup:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from flask import redirect, request
+from flask import current_app, redirect, request
 
 from app.console.api import Answer, Query, Refused, call, get_once
 from app.console.blueprint import Shown, render
@@ -45,7 +45,7 @@ class Form:
     intro: str | Callable[[], str] = ""  # a function is called where it is shown
     is_dangerous: bool = False  # whatever needs a confirmation is
     confirmation: str | Callable[[], str] = ""  # what has to be typed
-    back: str = ""  # where Cancel leads; by default to the page above, from /x/edit to /x
+    back: str = ""  # where Cancel leads; by default to the page above
     can_preview: bool = False
     preview_label: str = "Preview"
     preview: Json = None  # what the change would do, once somebody has asked
@@ -60,7 +60,7 @@ class Form:
     is_stale: bool = False  # somebody else has changed what the form is about
 
     def __post_init__(self) -> None:
-        self.back = self.back or request.path.rpartition("/")[0]
+        self.back = self.back or page_above(request.path)
         self.submit = self.submit or ("Save" if self.fields else self.title.partition(" ")[0])
         self.is_dangerous = self.is_dangerous or bool(self.confirmation)
 
@@ -142,6 +142,11 @@ class Form:
         """The page of the row that the answer contains, below the page above."""
         return f"{self.back}/{answer.data['id']}"
 
+    @property
+    def above(self) -> str:
+        """The page above the one to which Cancel leads: the list of a row that is gone."""
+        return page_above(self.back)
+
     def _confirmation(self) -> str:
         return self.confirmation() if callable(self.confirmation) else self.confirmation
 
@@ -218,6 +223,14 @@ class Form:
         self.is_stale = answer.status == 412
         if answer.detail:
             self.problems.append(answer.detail)
+
+
+def page_above(path: str) -> str:
+    """The nearest page above a path: from /x/edit it is /x, or the one above where /x is none."""
+    pages = current_app.url_map.bind("")
+    above = path.rpartition("/")[0]
+    is_page = pages.match(above, "GET")[0] != "console.unknown_page"
+    return above if is_page else page_above(above)
 
 
 def row_form(

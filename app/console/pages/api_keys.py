@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flask import url_for
-
 from app.auth.permissions import PLATFORM_ONLY, Permission
 from app.console import api, words
 from app.console.access import current_session
@@ -61,5 +59,4 @@ def revoke_api_key(key_id: UUID, tenant_id: UUID | None = None) -> Shown:
     intro = "The next request with this key is refused. This cannot be undone."
     title = f"Revoke the key {key['name']}"
     form = row_form(PATH, key_id, title, intro, confirmation=key["prefix"])
-    form.back = url_for("console.list_api_keys", tenant_id=tenant_id)
     return form.send("DELETE", done="The key was revoked.")

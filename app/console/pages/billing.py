@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 from uuid import UUID
 
-from flask import request, url_for
+from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.console import api
@@ -56,14 +56,14 @@ def show_billing() -> Shown:
 @form_page("/billing/<provider>/compare")
 def compare_billing(provider: str) -> Shown:
     intro = "All subscriptions are compared with the provider's, and what differs is repaired."
-    form = Form("Compare now", intro=intro, back=_home())
+    form = Form("Compare now", intro=intro)
     path = f"{PATH}/providers/{quote(provider, safe='')}/reconcile"
     return form.send("POST", path, done="The comparison has begun.")
 
 
 @form_page("/billing/prices/new")
 def create_price() -> Shown:
-    form = Form("New price", (*NAMED, *GIVEN), template="price_form", back=_home())
+    form = Form("New price", (*NAMED, *GIVEN), template="price_form")
     form.values = {"sort_order": 0}
     return form.send("PUT", PRICES, dry_run="dry_run", done=DONE)
 
@@ -72,7 +72,7 @@ def create_price() -> Shown:
 def edit_price(price_id: UUID) -> Shown:
     price = _price(price_id)
     title = f"Edit the price {price['price_id'] or price['lookup_key']}"
-    form = Form(title, GIVEN, values=price, template="price_form", back=_home())
+    form = Form(title, GIVEN, values=price, template="price_form")
     named = {one.name: price[one.name] for one in NAMED}
     undo = f"prices/{price_id}/edit"
     return form.send(
@@ -87,7 +87,7 @@ def delete_price(price_id: UUID) -> Shown:
         " one that is named as the price."
     )
     form = Form("Delete the price", values=_price(price_id), intro=intro, is_dangerous=True)
-    form.back, form.undone_by = _home(), (*NAMED, *GIVEN)
+    form.undone_by = (*NAMED, *GIVEN)
     path, done = f"{PRICES}/{price_id}", "The price was deleted."
     return form.send("DELETE", path, done=done, undo="prices/new")
 
@@ -105,7 +105,7 @@ def create_billing_customer() -> Shown:
     )
     form = Form("Choose the tenant of a customer", CUSTOMER, intro=intro)
     form.values = {one.name: request.args.get(one.name) for one in CUSTOMER}
-    form.back = _home() if request.args else form.back
+    form.back = form.above if request.args else form.back
     typed = (request.form.get(one.name, "").strip() for one in CUSTOMER[:2])
     path = "/".join((CUSTOMERS, *(quote(text, safe="") for text in typed)))
     body = lambda given: {"tenant_id": given["tenant_id"]}  # noqa: E731
@@ -116,7 +116,6 @@ def create_billing_customer() -> Shown:
 def delete_billing_customer(provider: str, customer_id: str) -> Shown:
     intro = "New subscriptions of this customer wait for a tenant. Known ones stay."
     form = Form(f"Forget the tenant of {customer_id}", intro=intro, is_dangerous=True)
-    form.back = url_for("console.list_billing_customers")
     path = "/".join((CUSTOMERS, quote(provider, safe=""), quote(customer_id, safe="")))
     return form.send("DELETE", path, done="The customer has no tenant any more.")
 
@@ -127,7 +126,3 @@ def _price(price_id: UUID) -> Json:
         if price["id"] == str(price_id):
             return price
     raise NotFound
-
-
-def _home() -> str:
-    return url_for("console.show_billing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from flask import request, url_for
+from flask import request
 from werkzeug.exceptions import BadRequest
 
 from app.auth.permissions import Role
@@ -30,7 +30,6 @@ def suspend_tenants() -> Shown:
         intro="All requests with their credentials are refused until they are activated.",
         submit="Suspend",
         is_dangerous=True,
-        back=url_for("console.list_tenants"),
     )
     known = "It is suspended already."
     return _send(form, "POST", TENANTS, "/suspend", lambda row: "" if row["is_active"] else known)

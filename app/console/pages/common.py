@@ -65,7 +65,7 @@ class MemberName(RowName):
 TENANT = RowName("tenant_id", "Tenant", help="Its name, slug or id.", is_required=True)
 
 
-def choose(title: str, field: Field, page_of: Callable[[Json], str], *, back: str) -> Shown:
+def choose(title: str, field: Field, page_of: Callable[[Json], str], *, back: str = "") -> Shown:
     """Ask for the value of a field, and lead to its page."""
     form = Form(
         title, (field,), submit="Continue", template="choose", values=request.args, back=back

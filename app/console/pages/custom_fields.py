@@ -101,7 +101,7 @@ def delete_field(tenant_id: UUID, field_id: UUID) -> Shown:
     )
     key = api.get_once(f"{PATH}/{field_id}").data["field_key"]
     form = _form(field_id, "Delete the custom field {}", intro, confirmation=key)
-    return form.send("DELETE", done="The custom field was deleted.", to=_list(tenant_id))
+    return form.send("DELETE", done="The custom field was deleted.", to=form.above)
 
 
 @page(f"{PLACE}/order", methods=("POST",))
@@ -120,7 +120,8 @@ def order_fields(tenant_id: UUID) -> Shown:
     rows = api.get_all(PATH, tenant_id=tenant_id, entity_type=entity_type)
     sorted_ids = [row["id"] for row in sorted(rows, key=_place)]
     ids = [each for each in sorted_ids if each != field_id]
-    shown = redirect(_list(tenant_id, **filter_values(FILTERS)), 303)
+    filters: dict[str, Json] = {**filter_values(FILTERS)}
+    shown = redirect(url_for("console.list_fields", tenant_id=tenant_id, **filters), 303)
     if before and before not in ids:
         return set_notice(shown, "Somebody else has changed the fields meanwhile. Nothing moved.")
     place = ids.index(before) if before else len(ids)
@@ -135,7 +136,3 @@ def order_fields(tenant_id: UUID) -> Shown:
 def _place(field: Json) -> tuple[Json, ...]:
     """What a field is sorted by, among those of its entity type."""
     return field["sort_order"], field["created_at"], field["id"]
-
-
-def _list(tenant_id: UUID, **filters: Json) -> str:
-    return url_for("console.list_fields", tenant_id=tenant_id, **filters)

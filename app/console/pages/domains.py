@@ -15,7 +15,7 @@ from app.console.forms import Form, row_form
 from app.console.lists import Filter, list_page
 from app.console.next_page import Notice
 from app.console.pages.common import SOON, recent_history, secret_page, tenant_slug
-from app.console.pages.joining import REQUESTS, listed_form, offered_roles
+from app.console.pages.joining import REQUESTS, offered_roles
 from app.core.clock import rfc3339, utcnow
 from app.core.json_text import Json
 
@@ -128,8 +128,7 @@ def _next_sweep(answer: api.Answer) -> str:
 def delete_domain(tenant_id: UUID, domain_id: UUID) -> Shown:
     intro = "Nobody joins by it any more, and another tenant can verify it. Members stay."
     form = row_form(DOMAINS, domain_id, "Delete the domain", intro, confirmation=tenant_slug)
-    to = url_for("console.list_domains", tenant_id=tenant_id)
-    return form.send("DELETE", done="The domain was deleted.", to=to)
+    return form.send("DELETE", done="The domain was deleted.", to=form.above)
 
 
 SSO_COLUMNS = "id tenant.name name provider type state domains certificate_ends_at created_at"
@@ -156,5 +155,5 @@ def create_setup_link(tenant_id: UUID) -> Shown:
 @form_page(f"{PLACE}/setup-links/<uuid:link_id>/revoke")
 def revoke_setup_link(tenant_id: UUID, link_id: UUID) -> Shown:
     intro = "The link and the session of its browser end at once. What was set up stays."
-    form = listed_form("Revoke the setup link", f"{LINKS}/{link_id}", intro, name="contact")
+    form = row_form(LINKS, link_id, "Revoke the setup link", intro)
     return form.send("DELETE", done="The setup link was revoked.")

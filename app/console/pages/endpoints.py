@@ -6,8 +6,6 @@ from functools import partial
 from urllib.parse import quote, urlsplit
 from uuid import UUID
 
-from flask import url_for
-
 from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
@@ -39,6 +37,7 @@ EVENT = Field("type", "Event", is_required=True)
 SINCE = moment_field("since", "Since", "of the last 90 days")
 STILL_FAILING = Notice("The endpoint still fails. Its last answers are below.", is_bad=True)
 LONG_AGO = "2000-01-01T00:00:00Z"
+SECRET = partial(secret_page, "The endpoint's secret", name="url")
 
 OUT, INCLUDED = ("/endpoints", "endpoints", "Events out"), "tenant,failing_since"
 list_page(*OUT, PATH, COLUMNS, FILTERS, also_of_tenant=True, include=INCLUDED)
@@ -52,7 +51,9 @@ def create_endpoint(tenant_id: UUID | None = None) -> Shown:
         raise Conflict("Sign in without an organization to create an endpoint of the platform.")
     intro = "" if tenant_id else "It gets the events of all tenants and of the platform."
     form = Form("New endpoint", CHANGEABLE, values={"types": ["*"]}, intro=intro, submit="Create")
-    return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_secret, tenant_id))
+    return form.send(
+        "POST", PATH, query={"tenant_id": tenant_id}, show=partial(SECRET, back=form.back)
+    )
 
 
 @page(ENDPOINT, also_of_tenant=True)
@@ -118,7 +119,7 @@ def send_test_event(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
 def rotate_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     intro = "The old secret also signs for 24 hours."
     form = row_form(PATH, endpoint_id, "Replace the secret", intro)
-    return form.send("POST", "/rotate", body={}, show=partial(_secret, tenant_id))
+    return form.send("POST", "/rotate", body={}, show=partial(SECRET, back=form.above))
 
 
 @form_page(f"{ENDPOINT}/delete", also_of_tenant=True)
@@ -126,22 +127,13 @@ def delete_endpoint(endpoint_id: UUID, tenant_id: UUID | None = None) -> Shown:
     intro = "Nothing is delivered to this address any more."
     typed = tenant_slug if tenant_id else "platform"
     form = row_form(PATH, endpoint_id, "Delete the endpoint", intro, confirmation=typed)
-    return form.send("DELETE", done="The endpoint was deleted.", to=_list(tenant_id))
+    return form.send("DELETE", done="The endpoint was deleted.", to=form.above)
 
 
 @form_page(f"{ENDPOINT}/resend/<uuid:delivery_id>", also_of_tenant=True)
 def resend_delivery(endpoint_id: UUID, delivery_id: UUID, tenant_id: UUID | None = None) -> Shown:
     api.get(f"{PATH}/{endpoint_id}")
     intro = "The event is delivered again with the same webhook-id."
-    back = url_for("console.show_endpoint", tenant_id=tenant_id, endpoint_id=endpoint_id)
-    form = Form("Deliver again", intro=intro, submit="Deliver again", back=back)
+    form = Form("Deliver again", intro=intro, submit="Deliver again")
     path = f"/v1/webhook-deliveries/{delivery_id}/resend"
     return form.send("POST", path, done="The event will be delivered again.")
-
-
-def _secret(tenant_id: UUID | None, answer: api.Answer) -> Shown:
-    return secret_page("The endpoint's secret", answer, name="url", back=_list(tenant_id))
-
-
-def _list(tenant_id: UUID | None) -> str:
-    return url_for("console.list_endpoints", tenant_id=tenant_id)

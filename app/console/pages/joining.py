@@ -6,7 +6,7 @@ from functools import partial
 from operator import itemgetter
 from uuid import UUID
 
-from flask import redirect, request
+from flask import redirect
 
 from app.auth.permissions import Role
 from app.config import current_config
@@ -14,7 +14,7 @@ from app.console import api
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page
 from app.console.fields import Choices, Field, choices
-from app.console.forms import Form
+from app.console.forms import Form, row_form
 from app.console.lists import DATES, Filter, list_page
 from app.console.next_page import Notice, set_notice
 from app.console.pages.common import secret_page
@@ -37,6 +37,8 @@ def offered_roles() -> Choices:
 EMAIL = Field("email", "E-mail", "email", is_required=True)
 ROLE = Field("role", "Role", "select", choices=offered_roles, is_required=True)
 
+_form = partial(row_form, name=itemgetter("email"))
+
 COLUMNS = "id email role state source expires_at accepted_at created_at"
 INVITED_BY = (Filter("email", "E-mail"), INVITED, *DATES)
 list_page(f"{MEMBERS}/invitations", "invitations", "Invitations", INVITATIONS, COLUMNS, INVITED_BY)
@@ -53,14 +55,14 @@ def create_invitation(tenant_id: UUID) -> Shown:
 @form_page(f"{MEMBERS}/invitations/<uuid:invitation_id>/resend")
 def resend_invitation(tenant_id: UUID, invitation_id: UUID) -> Shown:
     intro = "The old link ends at once. The new one is valid for 7 days."
-    form = listed_form("Resend the invitation of {}", f"{INVITATIONS}/{invitation_id}", intro)
+    form = _form(INVITATIONS, invitation_id, "Resend the invitation of {}", intro)
     return form.send("POST", "/resend", show=partial(_link, form.back))
 
 
 @form_page(f"{MEMBERS}/invitations/<uuid:invitation_id>/revoke")
 def revoke_invitation(tenant_id: UUID, invitation_id: UUID) -> Shown:
     intro = "Its link ends at once, and its seat is free."
-    form = listed_form("Revoke the invitation of {}", f"{INVITATIONS}/{invitation_id}", intro)
+    form = _form(INVITATIONS, invitation_id, "Revoke the invitation of {}", intro)
     return form.send("DELETE", done="The invitation was revoked.")
 
 
@@ -72,21 +74,15 @@ list_page("/members/join-requests", *LIST, also_of_tenant=True, include="tenant"
 @form_page(f"{MEMBERS}/join-requests/<uuid:request_id>/accept")
 def accept_join_request(tenant_id: UUID, request_id: UUID) -> Shown:
     intro = "The person becomes a member, with the role that the domain gives."
-    form = listed_form("Accept {}", f"{REQUESTS}/{request_id}", intro)
+    form = _form(REQUESTS, request_id, "Accept {}", intro)
     return form.send("POST", "/accept", done="The person is a member.")
 
 
 @form_page(f"{MEMBERS}/join-requests/<uuid:request_id>/decline")
 def decline_join_request(tenant_id: UUID, request_id: UUID) -> Shown:
     intro = "The person does not become a member, and is not suggested again."
-    form = listed_form("Decline {}", f"{REQUESTS}/{request_id}", intro)
+    form = _form(REQUESTS, request_id, "Decline {}", intro)
     return form.send("POST", "/decline", done="The request was declined.")
-
-
-def listed_form(title: str, row: str, intro: str, *, name: str = "email") -> Form:
-    """A form without fields for a row of a list, to which it leads back."""
-    back = request.path.rsplit("/", 2)[0]
-    return Form(title, row=row, name=itemgetter(name), intro=intro, back=back)
 
 
 def _link(back: str, answer: api.Answer) -> Shown:

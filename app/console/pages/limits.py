@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from flask import url_for
-
 from app.console import api
 from app.console.blueprint import Shown, form_page, page
 from app.console.charts import bars, day_bars, meter
@@ -57,8 +55,7 @@ def limit_values(tenant_id: UUID, key: str) -> dict[str, Json]:
 @form_page(f"{FLAG}/holds/<uuid:hold_id>/release")
 def release_hold(tenant_id: UUID, key: str, hold_id: UUID) -> Shown:
     intro = "What it holds is free at once, and can no longer be settled."
-    back = _page(tenant_id, key)
-    form = row_form(HOLDS, hold_id, "Release the hold", intro, is_dangerous=True, back=back)
+    form = row_form(HOLDS, hold_id, "Release the hold", intro, is_dangerous=True)
     return form.send("DELETE", done="The hold was released.")
 
 
@@ -71,7 +68,8 @@ def list_credit_entries(tenant_id: UUID, key: str) -> Shown:
 
 @form_page(f"{FLAG}/credits/grant")
 def grant_credits(tenant_id: UUID, key: str) -> Shown:
-    form = Form(f"Grant {key}", GRANT, submit="Grant", back=_page(tenant_id, key))
+    form = Form(f"Grant {key}", GRANT, submit="Grant")
+    form.back = form.above
 
     def body(values: dict[str, Json]) -> Json:
         given = {name: value for name, value in values.items() if value not in (None, "")}
@@ -85,7 +83,7 @@ def revoke_credits(tenant_id: UUID, key: str, lot_id: UUID) -> Shown:
     lot = api.get_once(f"{GRANTS}/{lot_id}").data
     intro = f"{lot['remaining']:,} of {lot['granted']:,} are left. What was used stays used."
     form = Form(f"Revoke {key}", REVOKE, intro=intro, submit="Revoke", is_dangerous=True)
-    form.back = _page(tenant_id, key)
+    form.back = form.above
     return form.send("POST", f"{GRANTS}/{lot_id}/revoke", done=_revoked)
 
 
@@ -93,7 +91,3 @@ def _revoked(answer: api.Answer) -> str:
     return (
         f"{answer.data['revoked']:,} credits were revoked; {answer.data['spent']:,} had been used."
     )
-
-
-def _page(tenant_id: UUID, key: str) -> str:
-    return url_for("console.show_flag", tenant_id=tenant_id, key=key)

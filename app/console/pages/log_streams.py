@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 from uuid import UUID
 
-from flask import request, url_for
+from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.console import api
@@ -43,10 +43,8 @@ def kinds() -> Json:
 KIND = Field("kind", "Kind", "select", choices=lambda: choices(*kinds()), is_required=True)
 
 
-def send_new(
-    title: str, kind: str, to: str, *, submit: str, tenant_id: UUID | None = None
-) -> Shown:
-    """The form of a new stream, which is paused; its page is below ``to``."""
+def send_new(title: str, kind: str, *, submit: str, tenant_id: UUID | None = None) -> Shown:
+    """The form of a new stream, which is paused."""
     if kind not in (found := kinds()):
         raise NotFound
     fields = [_field(setting) for setting in found[kind]]
@@ -57,7 +55,8 @@ def send_new(
         return {**values, "kind": kind, "config": config, "state": "paused"}
 
     values = {"types": ["*"], "format": "native"}
-    form = Form(title, (*fields, *CHANGEABLE[1:], FORMAT), values=values, submit=submit, back=to)
+    form = Form(title, (*fields, *CHANGEABLE[1:], FORMAT), values=values, submit=submit)
+    form.back = form.above
     return form.send("POST", PATH, query={"tenant_id": tenant_id}, body=body, to=form.new_row)
 
 
@@ -77,15 +76,14 @@ def new_page(kind: Json) -> str:
 
 @page("/log-streams/new", also_of_tenant=True)
 def choose_log_stream(tenant_id: UUID | None = None) -> Shown:
-    return choose("New log stream", KIND, new_page, back=_list(tenant_id))
+    return choose("New log stream", KIND, new_page)
 
 
 @form_page("/log-streams/new/<kind>", also_of_tenant=True)
 def create_log_stream(kind: str, tenant_id: UUID | None = None) -> Shown:
     if tenant_id is None and current_session().claims.org_id is not None:
         raise Conflict("Sign in without an organization to create a log stream of the platform.")
-    to = _list(tenant_id)
-    return send_new("New log stream", kind, to, submit="Create", tenant_id=tenant_id)
+    return send_new("New log stream", kind, submit="Create", tenant_id=tenant_id)
 
 
 @page(STREAM, also_of_tenant=True)
@@ -124,8 +122,4 @@ def delete_log_stream(stream_id: UUID, tenant_id: UUID | None = None) -> Shown:
     typed = tenant_slug if tenant_id else "platform"
     intro = "Nothing is written there any more. What was written stays."
     form = row_form(PATH, stream_id, "Delete the log stream", intro, confirmation=typed)
-    return form.send("DELETE", done="The log stream was deleted.", to=_list(tenant_id))
-
-
-def _list(tenant_id: UUID | None) -> str:
-    return url_for("console.list_log_streams", tenant_id=tenant_id)
+    return form.send("DELETE", done="The log stream was deleted.", to=form.above)

@@ -9,7 +9,7 @@ from flask import request
 from app.console import api
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field
-from app.console.forms import Form
+from app.console.forms import Form, row_form
 
 PERMISSIONS, PLACE = "/v1/permissions", "/roles/permissions"
 KEY = Field("key", "Key", help="Such as invoices:approve. It cannot be changed.", is_required=True)
@@ -41,14 +41,12 @@ def create_permission() -> Shown:
 
 @form_page(f"{PLACE}/<key>/edit")
 def edit_permission(key: str) -> Shown:
-    form = Form(
-        f"Edit {key}", FIELDS, row=f"{PERMISSIONS}/{quote(key, safe='')}", back=f"/console{PLACE}"
-    )
+    form = row_form(PERMISSIONS, quote(key, safe=""), f"Edit {key}", fields=FIELDS)
     return form.send("PUT", done="The permission was changed.")
 
 
 @form_page(f"{PLACE}/<key>/delete")
 def delete_permission(key: str) -> Shown:
-    form = Form(f"Delete {key}", row=f"{PERMISSIONS}/{quote(key, safe='')}", confirmation=key)
-    form.intro, form.back = "It can be deleted once no role has it.", f"/console{PLACE}"
+    name, intro = quote(key, safe=""), "It can be deleted once no role has it."
+    form = row_form(PERMISSIONS, name, f"Delete {key}", intro, confirmation=key)
     return form.send("DELETE", done="The permission was deleted.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
-from flask import request, url_for
+from flask import request
 from werkzeug.exceptions import NotFound
 
 from app.console import api
@@ -90,7 +90,7 @@ def delete_plan(plan_id: UUID) -> Shown:
     )
     name = api.get_once(f"{PATH}/{plan_id}").data["name"]
     form = row_form(PATH, plan_id, "Delete the plan", intro, confirmation=name)
-    return form.send("DELETE", done="The plan was deleted.", to=url_for("console.list_plans"))
+    return form.send("DELETE", done="The plan was deleted.", to=form.above)
 
 
 @form_page(f"{PLAN}/flags/new")
@@ -120,7 +120,7 @@ def remove_plan_flag(plan_id: UUID, key: str) -> Shown:
     intro = f"No tenant of the plan {found.data['name']} has the flag any more."
     form = row_form(PATH, plan_id, f"Remove {key}", intro, values=_values(removed))
     form.confirmation, form.is_dangerous, form.template = key, True, TEMPLATE
-    form.back, form.undone_by = _page(plan_id), (KEY, *_fields(removed))
+    form.undone_by = (KEY, *_fields(removed))
     if request.method != "POST":
         preview = api.call("POST", f"{form.row}/preview", body=body, if_match=found.etag)
         form.preview = api.succeeded(preview).data
@@ -164,7 +164,6 @@ def _send_flag(found: api.Answer, title: str, flag: Json, *, done: str) -> Shown
         row=f"{PATH}/{plan['id']}",
         values=_values(flag),
         intro=f"The change applies to all tenants of the plan {plan['name']} at once.",
-        back=_page(plan["id"]),
         template=TEMPLATE,
         key=key or "",
     )
@@ -196,7 +195,3 @@ def _flag(plan: api.Answer, key: str) -> Json:
         if flag["flag_key"] == key:
             return flag
     raise NotFound
-
-
-def _page(plan_id: object) -> str:
-    return url_for("console.show_plan", plan_id=plan_id)

@@ -118,8 +118,8 @@ def delete_role(role_id: UUID, tenant_id: UUID | None = None) -> Shown:
     intro = "Where somebody has it, or another role inherits it, a role has to take its place."
     form = _form(role_id, "Delete the role {}", intro, (REPLACE,), is_dangerous=True)
     form.submit = "Delete"
-    to = url_for("console.list_roles", tenant_id=tenant_id)
-    return form.send("DELETE", in_query=True, done="The role was deleted.", to=to)
+    done, to = "The role was deleted.", form.above
+    return form.send("DELETE", in_query=True, done=done, to=to)
 
 
 @form_page("/tenants/<uuid:tenant_id>/roles/assign")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
-from flask import request, url_for
+from flask import request
 
 from app.auth.permissions import Role
 from app.console import api
@@ -80,7 +80,7 @@ list_page(PLACE, "connections", "SCIM", PATH, COLUMNS)
 def create_connection(tenant_id: UUID) -> Shown:
     values = {"default_role": "member", "deactivate": "membership", "group_roles": {}}
     form = Form("New SCIM connection", FIELDS, values=values, submit="Create")
-    return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_token, tenant_id))
+    return form.send("POST", PATH, query={"tenant_id": tenant_id}, show=partial(_token, form.back))
 
 
 @page(CONNECTION)
@@ -101,7 +101,7 @@ def edit_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
 def rotate_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     intro = "The old token stays valid for 24 hours."
     form = row_form(PATH, connection_id, "Replace the token", intro)
-    return form.send("POST", "/rotate", body={}, show=partial(_token, tenant_id))
+    return form.send("POST", "/rotate", body={}, show=partial(_token, form.above))
 
 
 @form_page(f"{CONNECTION}/delete")
@@ -109,12 +109,11 @@ def delete_connection(tenant_id: UUID, connection_id: UUID) -> Shown:
     intro = "The directory can change nothing any more. People stay; roles of its groups end."
     title = "Delete the connection"
     form = row_form(PATH, connection_id, title, intro, confirmation=tenant_slug)
-    return form.send("DELETE", done="The connection was deleted.", to=_list(tenant_id))
+    return form.send("DELETE", done="The connection was deleted.", to=form.above)
 
 
-def _token(tenant_id: UUID, answer: api.Answer) -> Shown:
-    setup = _setup(answer.data, answer.data.get("token") or "")
-    title, back = "The connection's token", _list(tenant_id)
+def _token(back: str, answer: api.Answer) -> Shown:
+    setup, title = _setup(answer.data, answer.data.get("token") or ""), "The connection's token"
     return secret_page(title, answer, name="name", key="token", back=back, **setup)
 
 
@@ -127,7 +126,3 @@ def _setup(connection: Json, token: str = "") -> dict[str, str]:
         "base_url": f"{own_address(request)}/scim/v2",
         "token": token,
     }
-
-
-def _list(tenant_id: UUID) -> str:
-    return url_for("console.list_connections", tenant_id=tenant_id)

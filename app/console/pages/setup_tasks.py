@@ -70,7 +70,7 @@ def setup_connection_test(connection_id: UUID) -> Shown:
         tested = api.succeeded(api.call("POST", f"{path}/test")).data
         if not tested["has_passed"]:
             return _connection_page(connection, steps=tested["steps"])
-    return _activate(path, {"status": "active"})
+    return _activate("PATCH", path, {"status": "active"})
 
 
 @setup_page("/domains/new", "GET", "POST")
@@ -132,10 +132,8 @@ def setup_endpoint_activate(endpoint_id: UUID) -> Shown:
     """Activate an endpoint that has answered a test; all deliveries before that were tests."""
     path = f"{endpoints.PATH}/{endpoint_id}"
     is_waiting = state_of(api.get(path).data) == "waits"
-    if not is_waiting or not api.get(f"{path}/deliveries", status="succeeded", limit=1).data:
-        notice = Notice("No test has succeeded yet.", is_bad=True)
-        return set_notice(redirect(_page(), 303), notice)
-    return _activate(path, {"is_active": True})
+    passed = is_waiting and api.get(f"{path}/deliveries", status="succeeded", limit=1).data
+    return _activate("PATCH", path, {"is_active": True}, has_passed=bool(passed))
 
 
 @setup_page("/log-streams/new")
@@ -146,8 +144,7 @@ def setup_choose_log_stream() -> Shown:
 
 @setup_page("/log-streams/new/<kind>", "GET", "POST")
 def setup_new_log_stream(kind: str) -> Shown:
-    title, to = TASKS["log-streams"].title, f"{url_for('console.setup')}/log-streams"
-    return log_streams.send_new(title, kind, to, submit="Continue")
+    return log_streams.send_new(TASKS["log-streams"].title, kind, submit="Continue")
 
 
 @setup_page(log_streams.STREAM)
@@ -166,18 +163,15 @@ def setup_log_stream_test(stream_id: UUID) -> Shown:
 
 @setup_page(f"{log_streams.STREAM}/activate", "POST")
 def setup_log_stream_activate(stream_id: UUID) -> Shown:
-    if not _can_begin(log_streams.find_stream(stream_id)):
-        notice = Notice("No test has succeeded yet.", is_bad=True)
-        return set_notice(redirect(_page(), 303), notice)
-    api.succeeded(api.call("POST", f"{log_streams.PATH}/{stream_id}/resume"))
-    return set_notice(redirect(_page(), 303), "The test has passed. It is active now.")
+    has_passed = _can_begin(log_streams.find_stream(stream_id))
+    return _activate("POST", f"{log_streams.PATH}/{stream_id}/resume", has_passed=has_passed)
 
 
 def _can_begin(stream: Json) -> bool:
     """Whether the last test of a stream has succeeded that has written nothing yet."""
     progress = stream["progress"]
     is_new = stream["state"] == "paused" and not progress["written_at"]
-    return is_new and progress["tested_at"] and not progress["test_error"]
+    return bool(is_new and progress["tested_at"] and not progress["test_error"])
 
 
 def _form(title: str, *fields: Field, values: Json = None) -> Form:
@@ -190,8 +184,12 @@ def _page() -> str:
     return request.path.rpartition("/")[0]
 
 
-def _activate(path: str, body: dict[str, object]) -> Response:
-    api.succeeded(api.call("PATCH", path, body=body))
+def _activate(method: str, path: str, body: Json = None, *, has_passed: bool = True) -> Response:
+    """Activate what has passed its test, and lead back to its page."""
+    if not has_passed:
+        notice = Notice("No test has succeeded yet.", is_bad=True)
+        return set_notice(redirect(_page(), 303), notice)
+    api.succeeded(api.call(method, path, body=body))
     return set_notice(redirect(_page(), 303), "The test has passed. It is active now.")
 
 

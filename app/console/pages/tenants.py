@@ -84,8 +84,7 @@ def choose_tenant_for(purpose: str) -> Shown:
     if title is None:
         raise NotFound
     page_of = partial(url_for, f"console.{purpose}")
-    back = url_for("console.list_tenants")
-    return choose(title, TENANT, lambda one: page_of(tenant_id=one), back=back)
+    return choose(title, TENANT, lambda one: page_of(tenant_id=one))
 
 
 @page(OF_TENANT)
@@ -216,7 +215,7 @@ def withdraw_plan(tenant_id: UUID) -> Shown:
     intro = "The tenant's subscription, or the default plan, decides again."
     title = "Withdraw the assigned plan"
     form = _plan_form(tenant_id, title, intro, confirmation=tenant_slug, undone_by=ASSIGNMENT)
-    form.back = url_for("console.show_tenant", tenant_id=tenant_id)
+    form.back = form.above
     return form.send("DELETE", "/plan", done="The assigned plan was withdrawn.", undo="plan")
 
 
