@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextvars import Context
 from dataclasses import dataclass
 from uuid import UUID
 from zlib import crc32
 
 from flask import current_app, g, request
-from werkzeug.test import Client
 
 from app.auth.guard import CLAIMS, PAGE_TENANT
 from app.console.next_page import last_change, note_change
@@ -19,6 +17,8 @@ from app.core.http import idempotency
 from app.core.http.rate_limit import IS_COUNTED
 from app.core.json_text import Json
 from app.core.observability.logs import current_request_id
+from app.surfaces.in_process import InProcess
+from app.surfaces.operations import Request
 
 MOST_OF_A_PAGE = 100  # rows that the API sends at once
 FORM_KEY = "form_key"  # the form's input
@@ -35,7 +35,6 @@ class Answer:
     status: int
     body: Json  # None for an answer without JSON
     etag: str = ""
-    text: str = ""
 
     @property
     def is_ok(self) -> bool:
@@ -99,28 +98,19 @@ def call(
     key = request.form.get(FORM_KEY, "")
     if method in idempotency.METHODS and KEY.fullmatch(key):
         headers["Idempotency-Key"] = f"{key}-{crc32(path.encode())}"
+    if isinstance(body, bytes):
+        headers["Content-Type"] = "application/x-ndjson"
     given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-    response = Context().run(
-        Client(current_app.wsgi_app, use_cookies=False).open,
-        path,
-        method=method,
-        query_string=given,
-        headers=headers,
-        environ_base={"REMOTE_ADDR": request.remote_addr or ""},
-        environ_overrides={
-            CLAIMS: g.session.claims,
-            PAGE_TENANT: (request.view_args or {}).get("tenant_id"),
-            IS_COUNTED: True,
-        },
-        **_content(body),
-    )
-    note_change(response.headers.get(reading.HEADER, ""))
-    return Answer(
-        response.status_code,
-        response.get_json(silent=True),
-        response.headers.get("ETag", ""),
-        response.text,
-    )
+    environ = {
+        CLAIMS: g.session.claims,
+        PAGE_TENANT: (request.view_args or {}).get("tenant_id"),
+        IS_COUNTED: True,
+        "REMOTE_ADDR": request.remote_addr or "",
+    }
+    send = InProcess(current_app.wsgi_app, environ)
+    answer = send(Request(method, path, given, headers, body))
+    note_change(answer.headers.get(reading.HEADER, ""))
+    return Answer(answer.status, answer.body, answer.headers.get("ETag", ""))
 
 
 def get(path: str, **query: object) -> Answer:
@@ -164,13 +154,6 @@ def succeeded(answer: Answer) -> Answer:
     if not answer.is_ok:
         raise Refused(answer)
     return answer
-
-
-def _content(body: Json) -> dict[str, Json]:
-    """The body as the client takes it: JSON, or the bytes of a file of JSON Lines."""
-    if isinstance(body, bytes):
-        return {"data": body, "content_type": "application/x-ndjson"}
-    return {} if body is None else {"json": body}
 
 
 def _text(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import Context
 from typing import Any
+from wsgiref.types import WSGIApplication
 
 from flask import Flask
 from werkzeug.test import Client
@@ -19,7 +20,7 @@ class InProcess:
     A read sees what earlier requests have changed, also on a replica.
     """
 
-    def __init__(self, app: Flask, environ: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, app: WSGIApplication, environ: Mapping[str, Any] | None = None) -> None:
         self.app = app
         self._environ = dict(environ or {})
         self._last_change = ""
