@@ -22,7 +22,7 @@ from app.surfaces.operations import Request, Send
 def in_process(app: Flask | None = None) -> Send:
     """A :data:`Send` that calls the API in this process, on the primary, as the operator."""
     environ = {OPERATOR: SYSTEM_CLI, IS_COUNTED: True, reading.READS_PRIMARY: True}
-    return InProcess(app or current_app._get_current_object(), environ)  # type: ignore[attr-defined]
+    return InProcess((app or current_app).wsgi_app, environ)
 
 
 def rows_of(send: Send, path: str, query: Mapping[str, str]) -> Iterator[Any]:

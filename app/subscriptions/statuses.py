@@ -1,11 +1,11 @@
 """The billing providers' words for a subscription's state, and the class each belongs to.
 
 ``bp_status`` is the provider's word; rules and filters use its class. The vocabulary is that of
-Stripe (`subscription.status`), Chargebee (`subscription.status`) and Lago (`subscription.status`),
-compared without regard to case. Any other word has the class ``unknown``, which is not ended.
+Stripe, Paddle, Polar, Chargebee and Lago (`subscription.status`), compared without regard to case.
+Any other word has the class ``unknown``, which is not ended.
 
-The vocabulary is for subscriptions that clients of the API write. Where a provider's events keep
-one current, the provider decides the class: one word has different classes at different providers.
+Lemon Squeezy has a vocabulary of its own, where one word has another class. Some providers also have
+facts that decide the class before the word does.
 """
 
 from __future__ import annotations

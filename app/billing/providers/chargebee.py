@@ -16,17 +16,8 @@ from app.billing.providers import reading
 from app.billing.providers.provider import BillingProvider, PageOf
 from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
 from app.inbox.providers.payloads import MAX_ID, Document, Unwanted
-from app.subscriptions.statuses import StatusClass
+from app.subscriptions.statuses import StatusClass, class_of
 
-_CLASSES = {
-    "future": StatusClass.PENDING,
-    "in_trial": StatusClass.LIVE,
-    "active": StatusClass.LIVE,
-    "non_renewing": StatusClass.LIVE,  # ends with the paid term
-    "paused": StatusClass.PAUSED,
-    "cancelled": StatusClass.ENDED,
-    "transferred": StatusClass.ENDED,  # to another business entity
-}
 _CUSTOMERS = re.compile("customer_(created|changed|deleted|moved_in|moved_out)")
 _DUES = re.compile("payment_(failed|succeeded|refunded)|invoice_(generated|updated|deleted)")
 _NO_DIGITS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"  # of minor units
@@ -87,7 +78,7 @@ def _class_of(status: str, subscription: Document, customer: Document) -> Status
     collection = subscription.text("auto_collection") or customer.text("auto_collection")
     if status == "active" and is_due and collection != "off":
         return StatusClass.PAST_DUE
-    return _CLASSES.get(status, StatusClass.UNKNOWN)
+    return class_of(status)
 
 
 def _items(subscription: Document) -> list[Document]:

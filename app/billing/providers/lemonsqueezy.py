@@ -8,8 +8,8 @@ https://docs.lemonsqueezy.com/help/webhooks/event-types lists the events.
 
 from __future__ import annotations
 
-from app.billing.providers.provider import BillingProvider, PageOf
-from app.billing.providers.reading import below, billing_cycle, listed, paged, tenant, total, whole
+from app.billing.providers import reading
+from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
 from app.inbox.providers.payloads import Document, Unreadable, Unwanted
 from app.subscriptions.statuses import StatusClass
@@ -42,7 +42,7 @@ def _event(event: Document) -> BillingEvent:
     return BillingEvent(
         subscription_id=subscription_id,
         snapshot=snapshot,
-        tenant=tenant(event.at("meta", "custom_data")),
+        tenant=reading.tenant(event.at("meta", "custom_data")),
         occurred_at=data.moment("attributes", "updated_at"),
         is_live=_is_live(event.at("meta"), data.at("attributes")),
     )
@@ -60,8 +60,10 @@ def _snapshot(subscription: Document) -> Snapshot:
         status=status,
         status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
         items=(_item(subscription, quantity),),
-        amount=total([(_unit_price(price), quantity)]),
-        billing_cycle=billing_cycle(price, "renewal_interval_unit", "renewal_interval_quantity"),
+        amount=reading.total([(_unit_price(price), quantity)]),
+        billing_cycle=reading.billing_cycle(
+            price, "renewal_interval_unit", "renewal_interval_quantity"
+        ),
         start_date=about.moment("created_at"),
         trial_end=about.optional_moment("trial_ends_at"),
         current_period_end=(ends_at if has_ended or is_cancelled else None) or renews_at,
@@ -76,23 +78,23 @@ def _snapshot(subscription: Document) -> Snapshot:
 def _item(subscription: Document, quantity: int | None) -> Item:
     """A subscription may have no item yet, such as in its trial."""
     variant = _id(subscription, "attributes", "variant_id")
-    item_id = whole(subscription, *_ITEM, "id")
+    item_id = reading.whole(subscription, *_ITEM, "id")
     return Item(variant if item_id is None else str(item_id), variant, quantity)
 
 
 def _quantity(subscription: Document) -> int | None:
     is_metered = subscription.flag(*_ITEM, "is_usage_based")
-    return None if is_metered else whole(subscription, *_ITEM, "quantity")
+    return None if is_metered else reading.whole(subscription, *_ITEM, "quantity")
 
 
 def _unit_price(price: Document) -> int | None:
     """Tiers and packages have no price of a unit, and some prices are the customer's choice."""
     is_plain = price.value("scheme") == "standard" and price.value("category") == "subscription"
-    return whole(price, "unit_price") if is_plain else None
+    return reading.whole(price, "unit_price") if is_plain else None
 
 
 def _price_path(subscription: Document) -> str | None:
-    price_id = whole(subscription, *_ITEM, "price_id")
+    price_id = reading.whole(subscription, *_ITEM, "price_id")
     return None if price_id is None or subscription.has("price") else f"/v1/prices/{price_id}"
 
 
@@ -102,7 +104,7 @@ def _with_price(subscription: Document, answer: Document) -> Document:
 
 def _id(holder: Document, *path: str) -> str:
     """Ids are numbers, and text in JSON:API's own members."""
-    found = whole(holder, *path)
+    found = reading.whole(holder, *path)
     if found is None:
         raise Unreadable(f"{'.'.join(path)} is not an id")
     return str(found)
@@ -112,14 +114,6 @@ def _is_live(*holders: Document) -> bool | None:
     flags = (holder.flag("test_mode") for holder in holders)
     is_test = next((flag for flag in flags if flag is not None), None)
     return None if is_test is None else not is_test
-
-
-def _page(answer: Document, cursor: str) -> PageOf:
-    """Numbered pages: a new subscription can move others only to later pages, so none is left o"""
-    number, last = int(cursor or 1), whole(answer, "meta", "page", "lastPage")
-    if last is None:
-        raise Unreadable("the page does not say which is the last")
-    return PageOf(listed(answer, "data"), str(number + 1) if number < last else None)
 
 
 PROVIDER = BillingProvider(
@@ -133,13 +127,14 @@ PROVIDER = BillingProvider(
     event_id=lambda event: None,
     snapshot=_snapshot,
     customer=lambda customer: Customer(_id(customer, "id")),
-    subscription_path=below("/v1/subscriptions"),
-    customer_path=below("/v1/customers"),
-    page_path=paged("/v1/subscriptions?page%5Bsize%5D=100", "page%5Bnumber%5D"),
+    subscription_path=reading.below("/v1/subscriptions"),
+    customer_path=reading.below("/v1/customers"),
+    # A new subscription can move others only to later pages, so none is left out.
+    page_path=reading.paged("/v1/subscriptions?page%5Bsize%5D=100", "page%5Bnumber%5D"),
     subscription_in=lambda answer: answer.at("data"),
     customer_in=lambda answer: answer.at("data"),
     more_path=_price_path,
     with_more=_with_price,
-    page=_page,
+    page=reading.numbered_pages("data", "meta", "page", "lastPage"),
     event_types=tuple(f"subscription_{change}" for change in _CHANGES.split()),
 )

@@ -12,15 +12,8 @@ from app.billing.providers import reading
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Item, Snapshot
 from app.inbox.providers.payloads import Document, Unwanted
-from app.subscriptions.statuses import StatusClass
+from app.subscriptions.statuses import class_of
 
-_CLASSES = {
-    "trialing": StatusClass.LIVE,
-    "active": StatusClass.LIVE,
-    "past_due": StatusClass.PAST_DUE,
-    "paused": StatusClass.PAUSED,
-    "canceled": StatusClass.ENDED,
-}
 _CUSTOMER = reading.customer("custom_data")
 _EVENTS = (
     "subscription.created", "subscription.updated", "subscription.trialing",
@@ -55,7 +48,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         subscription_id=subscription.identifier("id"),
         customer_id=subscription.identifier("customer_id"),
         status=status,
-        status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
+        status_class=class_of(status),
         tenant=reading.tenant(subscription.at("custom_data")),
         items=tuple(_item(item) for item in items),
         currency=reading.currency(subscription, "currency_code"),

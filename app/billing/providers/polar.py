@@ -10,21 +10,11 @@ from __future__ import annotations
 from functools import partial
 
 from app.billing.providers import reading
-from app.billing.providers.provider import BillingProvider, PageOf
+from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Customer, Item, Snapshot
-from app.inbox.providers.payloads import MAX_ID, Document, Unreadable, Unwanted
-from app.subscriptions.statuses import StatusClass
+from app.inbox.providers.payloads import MAX_ID, Document, Unwanted
+from app.subscriptions.statuses import class_of
 
-_CLASSES = {
-    "incomplete": StatusClass.PENDING,
-    "trialing": StatusClass.LIVE,
-    "active": StatusClass.LIVE,
-    "past_due": StatusClass.PAST_DUE,
-    "unpaid": StatusClass.PAST_DUE,  # revoked after the last attempt to collect
-    "paused": StatusClass.PAUSED,
-    "canceled": StatusClass.ENDED,
-    "incomplete_expired": StatusClass.ENDED,
-}
 _EVENTS = (
     "subscription.created", "subscription.active", "subscription.updated",
     "subscription.canceled", "subscription.uncanceled", "subscription.past_due",
@@ -55,7 +45,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         subscription_id=subscription.identifier("id"),
         customer_id=subscription.identifier("customer_id"),
         status=status,
-        status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
+        status_class=class_of(status),
         tenant=reading.tenant(subscription.at("metadata"), customer.at("metadata"))
         or _external_id(customer),
         items=(Item(product, product, 1 if seats is None else seats),),
@@ -83,14 +73,6 @@ def _customer(customer: Document) -> Customer:
     return Customer(customer.identifier("id"), tenant, _external_id(customer))
 
 
-def _page(answer: Document, cursor: str) -> PageOf:
-    """Numbered pages, the oldest subscription first, so a new subscription moves no other."""
-    last, number = reading.whole(answer, "pagination", "max_page"), int(cursor or 1)
-    if last is None:
-        raise Unreadable("pagination.max_page is missing")
-    return PageOf(reading.listed(answer, "items"), str(number + 1) if number < last else None)
-
-
 PROVIDER = BillingProvider(
     name="polar",
     title="Polar",
@@ -103,7 +85,8 @@ PROVIDER = BillingProvider(
     customer=_customer,
     subscription_path=reading.below("/v1/subscriptions"),
     customer_path=reading.below("/v1/customers"),
+    # The oldest subscription first, so that a new one moves no other to a later page.
     page_path=reading.paged("/v1/subscriptions/?sorting=started_at&limit=100", "page"),
-    page=_page,
+    page=reading.numbered_pages("items", "pagination", "max_page"),
     event_types=_EVENTS,
 )

@@ -112,6 +112,18 @@ def pages(*has_more: str) -> Callable[[Document, str], PageOf]:
     return page
 
 
+def numbered_pages(objects: str, *last: str) -> Callable[[Document, str], PageOf]:
+    """Reads a page whose cursor is its number; ``last`` is the member with that of the last one."""
+
+    def page(answer: Document, cursor: str) -> PageOf:
+        number, end = int(cursor or 1), whole(answer, *last)
+        if end is None:
+            raise Unreadable("the page does not say which is the last")
+        return PageOf(listed(answer, objects), str(number + 1) if number < end else None)
+
+    return page
+
+
 def below(path: str) -> Callable[[str], str]:
     """Makes the path of one object."""
     return lambda id_: f"{path}/{quote(id_, safe='')}"

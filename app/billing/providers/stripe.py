@@ -14,22 +14,12 @@ from app.billing.providers import reading
 from app.billing.providers.provider import BillingProvider
 from app.billing.snapshots import BillingEvent, Item, Snapshot
 from app.inbox.providers.payloads import MAX_ID, Document, Unwanted
-from app.subscriptions.statuses import StatusClass
+from app.subscriptions.statuses import class_of
 
 _VERSION = "2026-07-29.dahlia"  # of what is read; an event has the version of its endpoint
 _CUSTOMER = reading.customer("metadata")
 _PAGE = reading.pages("has_more")
 _ITEMS = "/v1/subscription_items?limit=100"
-_CLASSES = {
-    "incomplete": StatusClass.PENDING,  # the first payment is due
-    "trialing": StatusClass.LIVE,
-    "active": StatusClass.LIVE,
-    "past_due": StatusClass.PAST_DUE,
-    "unpaid": StatusClass.PAST_DUE,  # collection has ended, the subscription continues
-    "paused": StatusClass.PAUSED,
-    "canceled": StatusClass.ENDED,
-    "incomplete_expired": StatusClass.ENDED,  # the first payment was not made within 23 hours
-}
 _EVENTS = (
     "customer.created", "customer.updated", "customer.deleted",
     "customer.subscription.created", "customer.subscription.updated",
@@ -77,7 +67,7 @@ def _snapshot(subscription: Document) -> Snapshot:
         subscription_id=subscription.identifier("id"),
         customer_id=reading.reference(subscription, "customer"),
         status=status,
-        status_class=_CLASSES.get(status, StatusClass.UNKNOWN),
+        status_class=class_of(status),
         tenant=reading.tenant(subscription.at("metadata"), subscription.at("customer", "metadata")),
         items=tuple(_item(item) for item in items),
         currency=currency,
