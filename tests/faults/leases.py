@@ -129,11 +129,17 @@ class Group:
 
 
 def prove(
-    app: Flask, environment: Mapping[str, str], *, processes: int = 50, seconds: float = 60
+    app: Flask,
+    environment: Mapping[str, str],
+    *,
+    processes: int = 50,
+    seconds: float = 60,
+    units: int = UNITS,
+    after: float = AFTER,
 ) -> Report:
     """Start, disturb and count; AssertionError where a unit is wrong."""
     size, port = processes // 2, free_port()
-    limit = size * UNITS
+    limit = size * units
     factories.create_limits("free", factories.limit_flag("calls", limit))
     report, ended = Report(limit), threading.Event()
     with ExitStack() as stack:
@@ -148,7 +154,7 @@ def prove(
         watching = stack.enter_context(ThreadPoolExecutor()).submit(_watch, groups, ended)
         stack.callback(ended.set)
         wait_until(lambda: all(group.state() for group in groups))
-        _disturb(report, *groups, service, seconds)
+        _disturb(report, *groups, service, seconds, after)
         for group in groups:
             group.end()
         wait_until(lambda: all(group.state().lent == 0 for group in groups), 2 * LEASE)
@@ -169,7 +175,7 @@ def _watch(groups: Sequence[Group], ended: threading.Event) -> int:
 
 
 def _disturb(
-    report: Report, paused: Group, killed: Group, service: Service, seconds: float
+    report: Report, paused: Group, killed: Group, service: Service, seconds: float, after: float
 ) -> None:
     """Pause and kill processes, also when nearly all is used, and twice the service."""
     began = time.monotonic()
@@ -178,7 +184,7 @@ def _disturb(
     while (passed := time.monotonic() - began) < seconds or resume:
         time.sleep(EVERY)
         if any(group.state().used < 0.9 * group.limit for group in (paused, killed)):
-            seconds = max(seconds, passed + AFTER)
+            seconds = max(seconds, passed + after)
             assert seconds < PATIENCE
         while resume and resume[0][0] < passed:
             resume.popleft()[1].send_signal(signal.SIGCONT)

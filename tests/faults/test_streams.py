@@ -4,8 +4,8 @@ from tests.faults import streams
 
 
 def test_no_event_is_lost_or_doubled(app, environment):
-    report = streams.prove(app, environment, seconds=6, with_slow_readers=False)
+    report = streams.prove(app, environment, seconds=3, with_slow_readers=False)
 
-    assert report.changes > 50
+    assert report.changes > 25
     assert (report.kills, report.restarts) == (2, 2)
     assert report.revoked_after < 5

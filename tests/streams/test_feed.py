@@ -1,10 +1,12 @@
 """GET /v1/events/stream and GET /v1/events?wait=: no event is missed, and none comes twice."""
 
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import httpx
 import pytest
 
 from app.auth.permissions import Permission
@@ -15,10 +17,11 @@ from tests.factories import (
     create_tenant,
     platform_token,
 )
-from tests.running.serving import wait_until
+from tests.running.serving import HOST, wait_until
 from tests.streams.support import Client, sequencing, stream_process
 
 PATH = "/v1/events/stream"
+LARGE = 5_000  # bytes; an event has them three times
 
 
 @pytest.fixture
@@ -140,6 +143,31 @@ class TestStream:
             assert api.patch(path, token=owner).status_code == 200
 
             assert client.has_ended.wait(5)
+
+
+class TestSlowReader:
+    def test_is_dropped_at_256_kib(self, api, port, tenant):
+        def dropped():
+            text = httpx.get(f"http://{HOST}:{port}/metrics").text
+            name = 'streams_dropped_total{kind="events"} '
+            return [line for line in text.splitlines() if line.startswith(name)]
+
+        user, token = create_member(tenant)[0], platform_token()
+        before = dropped()
+        with socket.create_connection((HOST, port)) as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            head = f"GET {PATH} HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {token}\r\n\r\n"
+            slow.sendall(head.encode())
+            time.sleep(0.5)
+
+            def is_dropped():
+                for number in range(100):
+                    patches = {"note": str(number % 10) * LARGE}
+                    path = f"/v1/users/{user.id}/meta_data"
+                    api.patch(path, token=token, json={"patches": patches})
+                return dropped() != before
+
+            wait_until(is_dropped)
 
 
 class TestOpening:

@@ -1,4 +1,4 @@
-"""GET /ofrep/v1/events: a client learns when to ask for its flags again."""
+"""GET /ofrep/v1/events and /v1/access/events: a client learns when to ask again."""
 
 import time
 from itertools import cycle
@@ -21,6 +21,7 @@ from tests.running.serving import wait_until
 from tests.streams.support import address
 
 PATH = "/ofrep/v1/events"
+ACCESS = "/v1/access/events"
 
 
 @pytest.fixture
@@ -266,3 +267,37 @@ class TestCredential:
 
         assert client.next()[1]["etag"] == evaluate(api, owner).headers["ETag"]
         assert not client.has_ended.is_set()
+
+
+class TestAccess:
+    @pytest.fixture
+    def key(self, tenant, preset):
+        return create_api_key(tenant, [Permission.ACCESS_READ])
+
+    def test_tells_the_etag_of_the_new_snapshot(self, api, connect, tenant, key, owner):
+        user, *_ = create_member(tenant)
+        client = connect(ACCESS, key)
+        first = client.next()
+
+        answer = api.patch(f"/v1/users/{user.id}", token=owner, json={"is_active": False})
+        assert answer.status_code == 200, answer.json
+        began = time.monotonic()
+        last_id, event = client.next()
+        while (more := api.get("/v1/access/snapshot", token=key).headers["ETag"]) != event["etag"]:
+            last_id, event = client.next()  # the event has its position now
+
+        assert time.monotonic() - began < 5
+        assert first[1]["type"] == event["type"] == "refetchSnapshot"
+        assert first[1]["etag"] != event["etag"] == f'"{last_id}"' == more
+
+    def test_of_the_present_snapshot_begins_without_an_event(self, connect, key):
+        last_id, _ = connect(ACCESS, key).next()
+
+        assert connect(ACCESS, key, **{"Last-Event-ID": last_id}).is_quiet()
+
+    def test_is_refused(self, connect, key):
+        other = create_tenant()
+        flags = create_api_key(other, [Permission.FLAGS_READ])
+
+        assert connect(f"{ACCESS}?tenant_id={other.id}", key).status == 404
+        assert connect(ACCESS, flags).status == 403
