@@ -71,16 +71,6 @@ class TestListEvents:
         assert event["actor"] == "platform:platform-operator"
         assert event["request_id"] == "request-1"
 
-    def test_gives_positions_that_grow_by_one(self, api, user, token, platform):
-        rename(api, user, token, "b", "c", "d")
-
-        page = read(api, platform)
-        positions = [event["position"] for event in page["data"]]
-
-        assert names(page) == ["b", "c", "d"]
-        assert positions == list(range(positions[0], positions[0] + 3))
-        assert page["next_cursor"] == str(positions[-1])
-
     def test_continues_after_a_position(self, api, user, token, platform):
         rename(api, user, token, "b", "c", "d")
         for credential in (token, platform):

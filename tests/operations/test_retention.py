@@ -112,45 +112,40 @@ class Trail:
         )
 
 
-@contextmanager
-def application(instance, environment, name: str) -> Iterator[Flask]:
-    """The application on a database of its own, which goes with the block."""
+@pytest.fixture(scope="module")
+def own_app(instance, environment) -> Flask:
+    """The application on a database of its own, which each test makes."""
     settings = {
         **environment,
         "AUDIT_DAYS": "40",
-        "DATABASE_URL": instance.database_url(database=name),
-        "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE, name),
+        "DATABASE_URL": instance.database_url(database=NAME),
+        "MIGRATION_DATABASE_URL": instance.database_url(OWNER_ROLE, NAME),
     }
-    app = create_app(settings)
-    try:
-        yield app
-    finally:
-        with app.app_context():
-            db.engine.dispose()
-        documented.execute(instance, f"DROP DATABASE {name} WITH (FORCE)")
+    return create_app(settings)
 
 
 @pytest.fixture(scope="module")
-def template(instance, environment) -> Iterator[str]:
+def template(instance, own_app) -> Iterator[str]:
     """The name of a migrated database that nobody uses."""
     name = f"{NAME}_template"
-    documented.execute(instance, f"CREATE DATABASE {name} OWNER {OWNER_ROLE}")
-    with application(instance, environment, name) as app:
-        with app.app_context():
-            flask_migrate.upgrade()
-            db.engine.dispose()
-        yield name
+    documented.execute(instance, f"CREATE DATABASE {NAME} OWNER {OWNER_ROLE}")
+    with own_app.app_context():
+        flask_migrate.upgrade()
+        db.engine.dispose()
+    documented.execute(instance, f"ALTER DATABASE {NAME} RENAME TO {name}")
+    yield name
+    documented.execute(instance, f"DROP DATABASE {name}")
 
 
 @pytest.fixture
-def trail(instance, environment, template) -> Iterator[Trail]:
+def trail(instance, own_app, template) -> Iterator[Trail]:
     copy = f"CREATE DATABASE {NAME} TEMPLATE {template} OWNER {OWNER_ROLE}"
     documented.execute(instance, copy)
-    with (
-        application(instance, environment, NAME) as app,
-        closing(documented.superuser(instance, NAME)) as session,
-    ):
-        yield Trail(instance, app, session)
+    with closing(documented.superuser(instance, NAME)) as session:
+        yield Trail(instance, own_app, session)
+    with own_app.app_context():
+        db.engine.dispose()
+    documented.execute(instance, f"DROP DATABASE {NAME} WITH (FORCE)")
 
 
 class TestMigration:
