@@ -1,6 +1,7 @@
 """Each kind of target: what it gets, and what is said of wrong settings before anything is written."""
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from app.core.outgoing import Outgoing
 from app.log_streams import work
-from app.log_streams.kinds import azure_monitor, slack
+from app.log_streams.kinds import azure_monitor
 from app.log_streams.models import LogFormat, LogStream
 from tests.database import row
 from tests.events.test_ocsf import faults
@@ -195,7 +196,7 @@ class TestEach:
         assert answer.get_json()["detail"][0]["loc"][:2] == ["body", "config"]
         assert targets[kind].requests == []
 
-    @pytest.mark.parametrize("status", [200, 302, 400, 401, 403, 404, 500])
+    @pytest.mark.parametrize("status", [200, 302, 401, 500])
     @pytest.mark.parametrize(
         "said",
         [
@@ -250,28 +251,20 @@ WRONG = [
 
 class TestWrongSettings:
     @pytest.mark.parametrize(("kind", "config", "sentence"), WRONG)
-    def test_are_named_by_the_test(self, app, targets, kind, config, sentence):
-        stream = create(targets, kind, state="paused", config=config)
-
+    def test_are_named_by_the_test_and_stop_the_stream(self, app, targets, kind, config, sentence):
+        stream = create(targets, kind, config=config)
         with app.app_context():
             work.test(str(stream.id))
-
-        found = progress(stream).test_error
-        assert sentence in found
-        assert "\n" not in found
-        assert "Trace ID" not in found
-
-    @pytest.mark.parametrize(("kind", "config", "sentence"), WRONG)
-    def test_stop_the_stream_at_once(self, app, targets, kind, config, sentence):
-        user = create_user(create_tenant())
-        stream = create(targets, kind, config=config)
-        change(app, user, "Ada")
+        change(app, create_user(create_tenant()), "Ada")
 
         write_due(app)
 
-        assert row(LogStream).state == "invalid"
-        assert sentence in row(LogStream).error
-        assert progress(stream).next_attempt_at is None
+        tested, stored = progress(stream), row(LogStream)
+        assert (stored.state, tested.next_attempt_at) == ("invalid", None)
+        for found in (tested.test_error, stored.error):
+            assert sentence in found
+            assert "\n" not in found
+            assert "Trace ID" not in found
 
     @pytest.mark.parametrize(
         ("kind", "values", "sentence"),
@@ -311,18 +304,27 @@ class TestWrongSettings:
         assert entry["loc"] == ["body", "config", *config]
 
 
-class TestSplunk:
-    def test_gets_time_and_index(self, app, targets):
-        create(targets, "splunk")
+class TestFields:
+    @pytest.mark.parametrize(
+        ("kind", "fields", "moment"),
+        [
+            ("splunk", {"index": "identity", "sourcetype": "_json"}, r"17\d{8}|18\d{8}"),
+            ("datadog", {"ddsource": "controlplane", "ddtags": "env:test"}, ""),
+            ("azure_monitor", {"EventType": "user.updated"}, "20.*Z"),
+        ],
+    )
+    def test_are_beside_the_event(self, app, targets, kind, fields, moment):
+        create(targets, kind)
         change(app, create_user(create_tenant()), "Ada")
 
         write_due(app)
 
-        [record] = targets["splunk"].records
-        assert (record["index"], record["sourcetype"]) == ("identity", "_json")
-        assert record["event"]["timestamp"].startswith("20")
-        assert record["time"] > 1_700_000_000
+        [record] = targets[kind].records
+        assert record == record | fields
+        assert re.match(moment, str(record.get("time", record.get("TimeGenerated"))))
 
+
+class TestSplunk:
     def test_an_address_without_a_collector_is_named(self, app, targets):
         stream = create(targets, "splunk", config={"url": f"{targets['splunk'].url}/x"})
 
@@ -330,17 +332,6 @@ class TestSplunk:
             work.test(str(stream.id))
 
         assert progress(stream).test_error == "There is no HTTP Event Collector at this address."
-
-
-class TestDatadog:
-    def test_gets_source_and_tags(self, app, targets):
-        create(targets, "datadog")
-        change(app, create_user(create_tenant()), "Ada")
-
-        write_due(app)
-
-        [record] = targets["datadog"].records
-        assert (record["ddsource"], record["ddtags"]) == ("controlplane", "env:test")
 
 
 class TestAzureMonitor:
@@ -355,16 +346,6 @@ class TestAzureMonitor:
         paths = [path for path, _, _ in targets["azure_monitor"].requests]
         assert len([path for path in paths if path.endswith("/token")]) == 1
         assert len(paths) == 3
-
-    def test_gets_the_time_and_the_type(self, app, targets):
-        create(targets, "azure_monitor")
-        change(app, create_user(create_tenant()), "Ada")
-
-        write_due(app)
-
-        [record] = targets["azure_monitor"].records
-        assert record["EventType"] == "user.updated"
-        assert record["TimeGenerated"].endswith("Z")
 
 
 class TestSlack:
@@ -386,6 +367,3 @@ class TestSlack:
 
         [text] = targets["slack"].records
         assert text.startswith("&lt;!channel&gt; &amp; co by ")
-
-    def test_waits_a_second_after_each_message(self):
-        assert min(slack.SLACK.limits.seconds, slack.SLACK.limits.pause) >= 1

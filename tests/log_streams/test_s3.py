@@ -166,16 +166,6 @@ class TestRole:
         error = "AWS gives no keys of the role (status 403 SignatureDoesNotMatch)."
         assert progress(stream).test_error == error
 
-    def test_needs_a_key_of_the_service(self, app, bucket, monkeypatch):
-        stream = self.create(bucket)
-        own = replace(app.extensions["config"], aws_access_key_id="")
-        monkeypatch.setitem(app.extensions, "config", own)
-
-        with app.app_context():
-            work.test(str(stream.id))
-
-        assert progress(stream).test_error == s3.NO_KEYS
-
     @pytest.mark.parametrize(
         ("host", "status"),
         [
@@ -238,11 +228,3 @@ class TestTest:
             work.test(str(stream.id))
 
         assert progress(stream).test_error == SKEWED
-
-    def test_of_a_target_that_does_not_answer(self, app, bucket):
-        stream = create(bucket, config={"endpoint": "http://127.0.0.1:9"}, state="paused")
-
-        with app.app_context():
-            work.test(str(stream.id))
-
-        assert progress(stream).test_error.startswith("The target gives no usable answer")

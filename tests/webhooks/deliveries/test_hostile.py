@@ -40,15 +40,6 @@ def deliver_one(app, api) -> WebhookDelivery:
     return database.row(WebhookDelivery)
 
 
-class TestUrls:
-    def test_of_64_kib_are_refused(self, api):
-        body = {"url": f"{URL}/{'a' * 65_536}", "types": ["*"]}
-
-        answer = api.post(PATH, token=platform_token(), json=body)
-
-        assert answer.status_code == 422
-
-
 class TestTypes:
     @pytest.mark.parametrize("pattern", ["plan.*", "plan.created", "plan*", "pl*", "email*", "em*"])
     def test_of_the_platform_are_refused_for_a_tenant(self, api, pattern):

@@ -118,20 +118,6 @@ class TestAccess:
         assert api.get(PATH, token=token).get_json()["data"] == []
 
 
-class TestRotate:
-    def test_gives_another_secret_and_keeps_the_old_one(self, api):
-        created = create_endpoint(api)
-
-        answer = api.post(f"{PATH}/{created['id']}/rotate", token=platform_token())
-
-        rotated = answer.get_json()["data"]
-        assert rotated["secret"].startswith("whsec_")
-        assert rotated["secret"] != created["secret"]
-        assert rotated["old_secret_until"] is not None
-        (state,) = database.rows(WebhookEndpointState)
-        assert state.old_secret is not None
-
-
 class TestKeys:
     def test_are_replaced_without_losing_a_secret(self, app, api, settings):
         create_endpoint(api, headers={"X-A": "b"})
