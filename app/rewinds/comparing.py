@@ -13,31 +13,36 @@ from app.core.db.statements import Statement
 from app.rewinds.kinds import KINDS, LEFT
 
 CREATED, UPDATED, REMOVED = "created", "updated", "removed"
-FIRST = UUID(int=0)
+FIRST = str(UUID(int=0))  # before all ids
 RANGE = ("tenant_id", "to_position", "position", "only")  # of a rewind: what it takes back
 SET_MOMENT = Statement(
     "rewinds.set_moment", "SELECT set_config('app.as_of_position', :position, true)"
 )
 # A row that has not changed since the moment cannot differ from what it was.
-FIND_CHANGED = Statement(
-    "rewinds.find_changed",
-    """
-    WITH changed AS MATERIALIZED (
-        SELECT DISTINCT row_id FROM audit_positions
-        WHERE tenant_id = :tenant_id AND target_type = :target_type
-            AND position > :to_position AND position <= :position AND row_id > :after
-            AND (CAST(:only AS text[]) IS NULL OR row_id = ANY (CAST(:only AS text[])::uuid[]))
-        ORDER BY row_id LIMIT :limit
+FIND_CHANGED = {
+    has_names: Statement(
+        f"rewinds.find_changed_by_{key}",
+        f"""
+        WITH changed AS MATERIALIZED (
+            SELECT DISTINCT {key} AS row_id FROM {trail}
+            WHERE tenant_id = :tenant_id AND target_type = :target_type
+                AND position > :to_position AND position <= :position AND {key} > :after
+                AND (CAST(:only AS text[]) IS NULL OR {key} = ANY (CAST(:only AS text[])::{ids}))
+            ORDER BY {key} LIMIT :limit
+        )
+        SELECT row_id, EXISTS (
+            SELECT FROM past.trail p
+            WHERE p.tenant_id = :tenant_id AND p.target_type = :target_type AND p.{key} = c.row_id
+                AND p.position > :to_position AND p.position <= :position
+                AND p.action = :target_type || '.created'
+        ) AS is_new FROM changed c ORDER BY row_id
+        """,  # noqa: S608 - no input
     )
-    SELECT row_id, EXISTS (
-        SELECT FROM audit_positions p
-        JOIN audit_events a ON a.tenant_id = p.tenant_id AND a.id = p.id
-        WHERE p.tenant_id = :tenant_id AND p.target_type = :target_type AND p.row_id = c.row_id
-            AND p.position > :to_position AND p.position <= :position
-            AND a.action = :target_type || '.created'
-    ) AS is_new FROM changed c ORDER BY row_id
-    """,
-)
+    for has_names, key, ids, trail in (
+        (False, "row_id", "uuid[]", "audit_positions"),
+        (True, "target_id", "text[]", "past.trail"),
+    )
+}
 
 
 class Difference(NamedTuple):
@@ -62,18 +67,19 @@ def left_out(one: Difference, code: str, detail: str = "") -> dict[str, object]:
     return {"kind": one.kind, "id": str(one.changed.row_id), "code": code, "detail": detail}
 
 
-def find_changed(kind: str, rewind: Any, after: UUID, limit: int) -> list[Any]:
+def find_changed(kind: str, rewind: Any, after: object, limit: int) -> list[Any]:
     """The next rows whose changes the rewind takes back, by id: ``row_id``, ``is_new``."""
-    place = {name: getattr(rewind, name) for name in RANGE}
-    types = {"target_type": KINDS[kind].target_type}
-    return FIND_CHANGED.all(**place, **types, after=after, limit=limit)
+    how, place = KINDS[kind], {name: getattr(rewind, name) for name in RANGE}
+    statement, types = FIND_CHANGED[how.has_names], {"target_type": how.target_type}
+    return statement.all(**place, **types, after=after, limit=limit)
 
 
 def compare(kind: str, rewind: Any, changed: Sequence[Any]) -> Iterator[Difference]:
     """The rows of :func:`find_changed` that are not what they were. Nothing is locked."""
     SET_MOMENT.execute(position=str(rewind.to_position))
     place = {"tenant_id": rewind.tenant_id, "ids": [row.row_id for row in changed]}
-    past, now = ({row.id: row for row in each.all(**place)} for each in _statements(kind))
+    id_of = KINDS[kind].id_of
+    past, now = ({id_of(row): row for row in each.all(**place)} for each in _statements(kind))
     for row in changed:
         one = difference_of(kind, row, now.get(row.row_id), past.get(row.row_id))
         if one.action or one.left:
@@ -106,12 +112,13 @@ def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
 def _statements(kind: str) -> list[Statement]:
     """Read the rows of then, and those of now, by ``tenant_id`` and ``ids``."""
     table = KINDS[kind].model.__table__
+    key, ids = ("type || '/' || id", "text[]") if KINDS[kind].has_names else ("id", "uuid[]")
     owner = "tenant_id" if "tenant_id" in table.columns else "id"
     return [
         Statement(
             f"rewinds.read_{schema}_{table}",
             f"SELECT * FROM {schema}.{table} WHERE {owner} = :tenant_id"  # noqa: S608 - no input
-            " AND id = ANY (CAST(:ids AS uuid[]))",
+            f" AND {key} = ANY (CAST(:ids AS {ids}))",
         )
         for schema in ("past", "public")
     ]

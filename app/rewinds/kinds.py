@@ -27,9 +27,9 @@ from app.flags import overrides
 from app.flags.models import FeatureOverride
 from app.memberships import service as memberships
 from app.memberships.models import Membership
-from app.roles import role_assignments
+from app.roles import access_resources, role_assignments
 from app.roles import service as roles
-from app.roles.models import AccessRole, RoleAssignment
+from app.roles.models import AccessResource, AccessRole, RoleAssignment
 from app.subscriptions import service as subscriptions
 from app.subscriptions.models import Subscription
 from app.subscriptions.service import ManagedByProvider
@@ -66,7 +66,8 @@ class Kind:
     without ``create``, rows are only ever erased. ``is_removed``: whether a row is as ``remove``
     leaves it, where that does not delete it.
     ``left_of`` has the fields of a row that stay as they are, each with a code of :data:`LEFT`; with
-    ``id``, the row is not removed either.
+    ``id``, the row is not removed either. With ``has_names``, ids are those of resources, such as
+    ``doc/a``. Rows that need others of their kind take several ``passes`` in each round.
     """
 
     target_type: str
@@ -76,6 +77,12 @@ class Kind:
     remove: Callable[..., object] | None = None
     is_removed: Callable[[Any], bool] = lambda _: False
     left_of: Callable[[Any], Mapping[str, str]] = lambda _: {}
+    has_names: bool = False
+    passes: int = 1
+
+    def id_of(self, row: Any) -> Any:
+        """The row's id in the audit trail."""
+        return f"{row.type}/{row.id}" if self.has_names else row.id
 
     @cached_property
     def fields(self) -> list[str]:
@@ -131,6 +138,12 @@ def _remove_field(field_id: UUID, *, actor: Actor) -> None:
     custom_fields.archive(field_id, actor=actor)
     with suppress(custom_fields.IndexRowsLeft), savepoint():
         custom_fields.delete(field_id, actor=actor)
+
+
+def _put_resource(tenant_id: UUID, values: Values, *, actor: Actor) -> None:
+    type_, id_ = values["parent_type"], values["parent_id"]
+    given = {**values, "parent": type_ and {"type": type_, "id": id_}}
+    access_resources.put(tenant_id, values["type"], values["id"], given, actor=actor)
 
 
 def _assign_role(tenant_id: UUID, values: Values, *, actor: Actor) -> None:
@@ -193,6 +206,17 @@ KINDS: Mapping[str, Kind] = {
         _update_membership,
         remove=partial(memberships.set_active, is_active=False),
         is_removed=_is_inactive,
+    ),
+    "resources": Kind(
+        "resource",
+        AccessResource,
+        lambda row, values, actor: _put_resource(
+            row.tenant_id, {**row._asdict(), **values}, actor=actor
+        ),
+        _put_resource,
+        lambda row, actor: access_resources.delete(row.tenant_id, row.type, row.id, actor=actor),
+        has_names=True,
+        passes=access_resources.MAX_DEPTH // 2,  # there are two rounds
     ),
     "role_assignments": Kind(
         "role_assignment",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from uuid import UUID
 
 from sqlalchemy import JSON, BigInteger, Index, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -42,7 +41,7 @@ class Rewind(TenantRow):
     kinds: Mapped[list[str]] = mapped_column(JSON)
     only: Mapped[list[str] | None] = mapped_column(JSON(none_as_null=True))
     step: Mapped[int] = mapped_column(BigInteger, default=0)
-    last_id: Mapped[UUID | None]
+    last_id: Mapped[str | None] = mapped_column(Text)
     done: Mapped[int] = mapped_column(BigInteger, default=0)
     counts: Mapped[dict[str, dict[str, int]]] = mapped_column(JSON, default=dict)
     left_out: Mapped[list[dict[str, Json]]] = mapped_column(JSON, default=list, info=UNBOUNDED)

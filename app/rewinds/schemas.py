@@ -26,6 +26,8 @@ ONLY: dict[str, Any] = {
     "attribute": "only",
 }  # marshmallow has an attribute `only`
 
+ROW_ID = "The row's id; of a resource its type, `/` and its id."
+
 
 class RewindCreateSchema(Schema):
     """The moment to go back to, and what goes back."""
@@ -47,7 +49,7 @@ class RewindCreateSchema(Schema):
         Uuid(),
         load_default=None,
         metadata={"minItems": 1, "maxItems": 1000},
-        description="Only the rows with these ids.",
+        description="Only the rows with these ids; no resources, as their ids are names.",
         **ONLY,
     )
     dry_run = Bool(load_default=True, description="Change nothing, and answer what would change.")
@@ -59,7 +61,7 @@ class RewoundRowSchema(AnswerSchema):
     examples = {"changes": {"first_name": {"before": "Augusta", "after": "Ada"}}}
 
     kind = Literal(*KINDS, description="The kind of the row.")
-    id = Uuid(description="The row's id.")
+    id = Str(description=ROW_ID)
     action = Literal("created", "updated", "removed", description="What would be done.")
     changes = JsonObject(description="Each field, `before` (now) and `after` (as it was).")
 
@@ -70,7 +72,7 @@ class LeftOutSchema(AnswerSchema):
     examples = {"code": "email_taken", "detail": "Another active user has this address."}
 
     kind = Literal(*KINDS, description="The kind of the row.")
-    id = Uuid(description="The row's id.")
+    id = Str(description=ROW_ID)
     code = Str(description="Why: the code of the error that a request would be answered with.")
     detail = Str(description="The same as a sentence.")
 

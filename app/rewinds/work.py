@@ -41,8 +41,8 @@ FIND_OWN_POSITION = Statement(
 )
 FIND_LAST_VERSION = Statement(
     "rewinds.find_last_version",
-    "SELECT max(version) FROM audit_positions"
-    " WHERE tenant_id = :tenant_id AND target_type = :target_type AND row_id = :row_id",
+    "SELECT max(version) FROM past.trail"
+    " WHERE tenant_id = :tenant_id AND target_type = :target_type AND target_id = :target_id",
 )
 
 
@@ -72,7 +72,8 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
     if queries.get_row(Tenant, current.tenant_id).deletes_at is not None:
         error = "The deletion of the tenant is requested."
     kinds = current.kinds
-    steps = [(kind, False) for kind in kinds] + [(kind, True) for kind in reversed(kinds)]
+    made = [(kind, False) for kind in kinds for _ in range(KINDS[kind].passes)]
+    steps = made + [(kind, True) for kind, _ in reversed(made)]
     round_, number = divmod(current.step, len(steps))
     if error or round_ == ROUNDS:
         return service.finish(current, error=error)
@@ -86,11 +87,11 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
     counts, refused = _change_all(current, kind, changed, removes=removes)
     reached: dict[str, object] = {
         "step": current.step + is_last,
-        "last_id": None if is_last else changed[-1].row_id,
+        "last_id": None if is_last else str(changed[-1].row_id),
         "done": sum(sum(numbers.values()) for numbers in counts.values()),
         "counts": counts,
     }
-    if round_ == ROUNDS - 1:
+    if round_ == ROUNDS - 1 and steps[number] not in steps[number + 1 :]:
         reached["left_out"] = [*current.left_out, *refused][:MAX_LEFT_OUT]
         reached["left_out_total"] = current.left_out_total + len(refused)
     return queries.update_row(Rewind, current, reached)[0]
@@ -119,17 +120,18 @@ def _change_all(
 
 def _change(one: Difference, tenant_id: UUID, actor: Actor) -> str:
     """Change a row if it still differs, now that it is locked; returns what was done."""
-    kind = KINDS[one.kind]
-    if one.action == CREATED and kind.create is not None:
+    kind, row = KINDS[one.kind], None
+    if one.now is not None:
+        names = kind.model.__table__.primary_key.columns.keys()
+        row = queries.find_locked(kind.model, **{name: getattr(one.now, name) for name in names})
+    fresh = comparing.difference_of(one.kind, one.changed, row, one.past)
+    if fresh.action == CREATED and kind.create is not None:
         place = {"tenant_id": tenant_id, "target_type": kind.target_type}
-        last = FIND_LAST_VERSION.scalar(**place, row_id=one.changed.row_id)
+        last = FIND_LAST_VERSION.scalar(**place, target_id=str(one.changed.row_id))
         again = {"updated_at": utcnow(), "version": (last or 0) + 1}  # no ETag means two states
         kind.create(tenant_id, {**one.past._asdict(), **again}, actor=actor)
-        return one.action
-    row = queries.lock_row(kind.model, one.changed.row_id)
-    fresh = comparing.difference_of(one.kind, one.changed, row, one.past)
-    if fresh.action == REMOVED and kind.remove is not None:
-        kind.remove(row.id, actor=actor)
+    elif fresh.action == REMOVED and kind.remove is not None:
+        kind.remove(row if kind.has_names else one.changed.row_id, actor=actor)
     elif fresh.action:
         kind.update(row, dict(fresh.values), actor)
     return fresh.action

@@ -1,5 +1,7 @@
 """What the tests of rewinds share."""
 
+import itertools
+
 import pytest
 
 from app.rewinds.jobs import rewind
@@ -48,6 +50,38 @@ def go_back(app, api, call):
 def tenant(call):
     body = {"name": "Acme", "slug": "acme", "idp_org_id": "org_acme"}
     return call("POST", "/v1/tenants", body)["id"]
+
+
+@pytest.fixture
+def resources(call, tenant):
+    return Resources(call, tenant)
+
+
+class Resources:
+    """The tenant's resources of the type ``doc``."""
+
+    def __init__(self, call, tenant):
+        self.call, self.tenant = call, tenant
+
+    def of(self, name):
+        return {"type": "doc", "id": name}
+
+    def put(self, name, parent=None, **attributes):
+        body = {"parent": parent and self.of(parent), "attributes": attributes}
+        self.call("PUT", f"/v1/resources/doc/{name}", body, tenant_id=self.tenant)
+
+    def put_chain(self, names):
+        """Each is below the one before it."""
+        for parent, name in itertools.pairwise([None, *names]):
+            self.put(name, parent)
+
+    def delete(self, name):
+        self.call("DELETE", f"/v1/resources/doc/{name}", tenant_id=self.tenant)
+
+    def read(self):
+        rows = self.call("GET", "/v1/resources", tenant_id=self.tenant, limit=100)
+        names = ("id", "parent", "attributes", "created_at")
+        return [{name: row[name] for name in names} for row in rows]
 
 
 @pytest.fixture

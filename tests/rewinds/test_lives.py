@@ -11,11 +11,12 @@ LISTS = {
     "/v1/users": ("email", "first_name", "is_active", "idp_user_id", "meta_data"),
     "/v1/memberships/tenant": ("user_id", "role", "is_active"),
     "/v1/custom-fields": ("entity_type", "field_key", "label", "is_active", "created_at"),
+    "/v1/resources": ("parent", "attributes", "created_at"),
     "/v1/roles": ("key", "name", "permissions", "inherits", "tenant_id"),
     "/v1/billing/flags/overrides": ("flag_key", "flag_value", "created_at"),
 }
-# The tenant's suspension, roles for resources that are gone, and the only owner: there was none then.
-LEFT = {"stays", "resource_not_found", "last_owner"}
+# The tenant's suspension, and the only owner: there was none then.
+LEFT = {"stays", "last_owner"}
 STAYING = ("/v1/users", "/v1/memberships/tenant")
 
 

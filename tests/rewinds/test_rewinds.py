@@ -157,6 +157,33 @@ class TestRewind:
         (found,) = call("GET", "/v1/custom-fields", **one)
         assert (found["id"], found["field_type"]) == (made["id"], "text")
 
+    def test_resources_come_back_with_what_is_above_them_and_their_roles(
+        self, call, tenant, add_user, position, go_back, resources
+    ):
+        resources.put("other", b=1, a=2)
+        chain = [*"hgfedcba"]  # the lowest one is first by its name
+        resources.put_chain(chain)
+        add_user("ada", "member")
+        (member,) = call("GET", "/v1/memberships/tenant", tenant_id=tenant)
+        role = {"membership_id": member["id"], "role": "viewer", "resource": resources.of("a")}
+        role = call("POST", "/v1/role-assignments", role, tenant_id=tenant)["id"]
+        to, then = position(), resources.read()
+        call("DELETE", f"/v1/role-assignments/{role}")
+        for name in chain[::-1]:
+            resources.delete(name)
+        resources.put("other", a=3)
+        new = [*"stuvwxyz"]  # the highest one is first
+        resources.put_chain(new)
+
+        done = go_back(tenant, to)
+
+        assert (done["left_out"], resources.read()) == ([], then)
+        counts = {"resources": {"created": 8, "updated": 1, "removed": 8}}
+        assert done["counts"] == {**counts, "role_assignments": {"created": 1}}
+        assert call("GET", f"/v1/role-assignments/{role}")["resource"] == resources.of("a")
+        back = go_back(tenant, str(done["position"]))
+        assert (back["left_out"], len(resources.read())) == ([], 9)
+
     def test_what_others_change_meanwhile_stays(
         self, app, api, call, tenant, add_user, position, go_back
     ):
@@ -239,6 +266,27 @@ class TestLeftOut:
 
         assert codes_of(done) == [("memberships", "seat_limit")]
         assert done["counts"] == {"memberships": {"updated": 1}}
+
+    def test_a_resource_for_which_a_role_is_assigned(
+        self, call, tenant, add_user, position, go_back, resources
+    ):
+        add_user("ada", "member")
+        (member,) = call("GET", "/v1/memberships/tenant", tenant_id=tenant)
+        to = position()
+        resources.put("a")
+        role = {"membership_id": member["id"], "role": "viewer", "resource": resources.of("a")}
+        call("POST", "/v1/role-assignments", role, tenant_id=tenant)
+        position()
+        shown = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": to, "kinds": ["resources"]})
+
+        done = go_back(tenant, to, kinds=["resources"])
+
+        removed = {"kind": "resources", "id": "doc/a", "action": "removed", "changes": {}}
+        assert shown["changes"] == [removed]
+        assert [(one["id"], one["code"]) for one in done["left_out"]] == [
+            ("doc/a", "resource_in_use")
+        ]
+        assert go_back(tenant, to)["left_out"] == []
 
     def test_the_last_owner(self, call, tenant, add_user, position, go_back):
         user = add_user("a")

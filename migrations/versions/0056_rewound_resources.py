@@ -1,0 +1,20 @@
+"""Rewinds also reach resources, whose ids are no UUIDs."""
+
+from alembic import op
+
+revision = "0056"
+down_revision = "0055"
+branch_labels = None
+depends_on = None
+
+SET_TYPE = "-- squawk-ignore changing-column-type\nALTER TABLE rewinds ALTER COLUMN last_id TYPE {}"
+
+
+def upgrade():
+    op.execute(SET_TYPE.format("text"))
+
+
+def downgrade():
+    op.execute(
+        SET_TYPE.format("uuid USING CASE WHEN last_id NOT LIKE '%/%' THEN last_id::uuid END")
+    )
