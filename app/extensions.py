@@ -21,7 +21,7 @@ NAMING_CONVENTION = {
 
 
 class Record:
-    """What a row is besides its columns: a named tuple, and an instance of its model.
+    """The base of rows, which are named tuples and instances of their models.
 
     Each model gets one class for its rows when it is defined, ``row_class``: a subclass of the model
     and of a ``namedtuple`` of the table's columns. A model itself is never instantiated.

@@ -199,7 +199,7 @@ class Key:
 
     @property
     def _found(self) -> SimpleNamespace:
-        """What ``authenticate_key`` would return for a key that can be used."""
+        """The row that ``authenticate_key`` would return for a key that can be used."""
         is_active = self.tenant.is_active if self.tenant else None
         row = self.row._asdict() | columns_of(self.assigned)
         return SimpleNamespace(**row, key_id=self.row.id, tenant_is_active=is_active)

@@ -1,4 +1,4 @@
-"""What decides questions about access, read by one statement for any number of them."""
+"""The facts that decide questions about access, read by one statement for all questions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIND = Statement(
 
 @dataclass(frozen=True, slots=True)
 class TenantFacts:
-    """What decides questions about one tenant, as the database function ``access_facts`` finds it.
+    """The facts that decide questions about one tenant, from the function ``access_facts``.
 
     ``roles`` maps each permission to the roles that have it, id -> key. ``grants`` are the roles of
     a principal in a place, each with its assignment. ``limits`` says which have something left.

@@ -16,7 +16,7 @@ ONE_OF = "Exactly one of `subject`, `user_id` and `key_id` is needed."
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "permission": "billing:read",

@@ -113,7 +113,7 @@ def snapshot(tenant_id: UUID) -> dict[str, Json]:
 
 
 def _flag(flag: EffectiveFlag) -> dict[str, Any]:
-    """What decides whether a flag is on in a context: its rules, unless none is asked."""
+    """The facts that decide whether a flag is on in a context: its rules, unless none is asked."""
     is_boolean = flag.type == FlagType.BOOLEAN
     is_ruled = is_boolean and flag.layer in (Layer.PRESET, Layer.RULE)
     rules = []

@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 
 class Step(NamedTuple):
-    """What a step finds, and what would change it; ``row_id`` is the id of the row it found.
+    """The result of a step, and what would change it; ``row_id`` is the id of the found row.
 
     ``code`` names the reason of a refusal for programs, where the step decides it.
     """
@@ -56,7 +56,7 @@ class Assigned(NamedTuple):
 
 
 def columns_of(assigned: Sequence[Assigned], role: str | None = None) -> dict[str, Any]:
-    """What ``authenticate_user`` or ``authenticate_key`` would return for the roles."""
+    """The columns that ``authenticate_user`` or ``authenticate_key`` would return for the roles."""
     is_owner = any(one.role == Role.OWNER for one in assigned)
     names = [name for one in assigned for name in one.permissions or ()]
     return {"role": Role.OWNER.value if is_owner else role, "assigned": names}

@@ -9,7 +9,7 @@ from app.core.validation.schemas import AttributedSchema, Schema
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "name": "billing webhooks",

@@ -12,7 +12,7 @@ DEFAULT_LINES, MAX_LINES = 1_000, 10_000
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "actor": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",

@@ -48,7 +48,7 @@ class PlatformAdmin(Model):
 class ConsoleSession(Model):
     """A browser that is signed in to the console. Only the digest of its cookie is stored.
 
-    ``email`` is the person's verified address; None if the sign-in does not tell it.
+    ``email`` is the person's verified address; None if the sign-in does not contain it.
     """
 
     __tablename__ = "console_sessions"

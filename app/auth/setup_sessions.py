@@ -59,7 +59,7 @@ PERMISSIONS = {
 
 @dataclass(frozen=True)
 class SetupClaims(Claims):
-    """What the console calls the API with: no person, but the secret of a session."""
+    """The console's credential for the API: not a person, but the secret of a session."""
 
     subject: str = ""
     org_id: str | None = None

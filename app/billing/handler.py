@@ -37,7 +37,7 @@ OWN = "reconcile"
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read from the provider because of an event. ``at``: our time just before."""
+    """The state read from the provider because of an event; ``at`` is our time just before."""
 
     at: datetime
     snapshot: Snapshot | None = None

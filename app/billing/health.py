@@ -1,4 +1,4 @@
-"""What the doctor and ``/metrics`` say of the billing providers."""
+"""Checks and metrics of the billing providers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_waiting() -> Finding:
 
 
 def check_drift() -> Finding:
-    """What the comparisons have repaired, and what keeps them from being made."""
+    """Hint at repairs by the comparisons, and at what prevents comparisons."""
     config, known = current_config(), comparisons()
     longest = timedelta(hours=2 * config.billing_reconcile_hours)
     faults, told = list[str](), list[str]()

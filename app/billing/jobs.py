@@ -113,7 +113,7 @@ def _follow(subscription_id: UUID) -> None:
 
 
 def _settle(price: PlanPrice) -> None:
-    """Note that the price is applied, unless it was changed meanwhile."""
+    """Note that the price is applied, unless it has changed since."""
     key = {"id": price.id, "version": price.version}
     if price.is_deleted:
         queries.delete_where(PlanPrice, **key)

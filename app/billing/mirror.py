@@ -174,7 +174,7 @@ def has_tenant(provider: str, event: BillingEvent) -> bool:
 
 
 def difference(before: Subscription, after: Subscription) -> queries.Change | None:
-    """What has changed at the provider, without our own times."""
+    """The changes at the provider, without our own times."""
     return queries.difference(before, {name: getattr(after, name) for name in SHOWN})
 
 

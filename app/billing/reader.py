@@ -1,9 +1,9 @@
 """The reader: reads what events are about from the billing providers, and applies it.
 
-It does so for each provider with an API key; the worker leaves their events. An event that it begins
-is leased, so no other reader reads it meanwhile. Reading happens outside any transaction. The claim
-of the event and its effect are one transaction. So a reader may be killed at any moment: the event
-is due again when the lease ends, and is applied once.
+It does so for each provider with an API key; the worker leaves their events. It leases an event
+before it reads, so no other reader reads the same event. Reading happens outside any transaction.
+The claim of the event and its effect are one transaction. So a reader may be killed at any moment:
+the event is due again when the lease ends, and is applied once.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ NEXT_UNSEEN = Statement(
 
 
 class Found(NamedTuple):
-    """What a comparison has found about one subscription.
+    """The finding of a comparison about one subscription.
 
     ``kinds``: those of :func:`mirror.drift`, ``created``, ``waiting`` (for a tenant), ``missing`` (at
     the provider, for the first time) or ``ended`` (because it is still missing); none if it is right.
@@ -86,7 +86,7 @@ class Found(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What was read: a page, or a subscription of no page, which the provider may not know.
+    """The result of a read: a page, or a subscription of no page, which the provider may not know.
 
     ``place`` are the columns of the run that say what comes next.
     """
@@ -134,7 +134,7 @@ def work(provider: BillingProvider, seconds: float) -> Iterator[BillingCompariso
 
 
 def preview(provider: BillingProvider) -> Iterator[list[Found]]:
-    """What a run would repair or add now; nothing is written."""
+    """The repairs and additions that a run would make now; nothing is written."""
     known = dict[str, Document]()
     cursor: str | None = ""
     while cursor is not None:

@@ -9,7 +9,7 @@ from app.subscriptions.models import ProviderName
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "customer_id": "cus_9s6X", "bp_subscription_id": "sub_1PqR", "title": "Stripe", "repaired": {"class": 2}, "error": "",

@@ -1,4 +1,4 @@
-"""What a billing provider says about a subscription or a customer, in the words of this service."""
+"""A billing provider's statements about a subscription or a customer, in this service's words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.subscriptions.statuses import StatusClass
 
 
 class Item(NamedTuple):
-    """What a subscription is for. ``quantity`` is None for a metered price, or where it is unknown."""
+    """An item of a subscription. ``quantity`` is None for a metered price, or if it is unknown."""
 
     id: str
     price: str
@@ -71,7 +71,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BillingEvent:
-    """What one event is about: a subscription, or a customer, whose other member is None.
+    """The subject of one event: a subscription or a customer; the other member is None.
 
     ``snapshot`` is the subscription in the payload; None if the payload has none, such as that of a
     failed payment: the subscription has then to be read. ``tenant`` as in :class:`Snapshot`, where

@@ -1,4 +1,4 @@
-"""What commands by hand share: the transaction, the error messages, the options.
+"""Shared by hand-written commands: the transaction, the error messages, the options.
 
 Results go to standard output. Logs, progress and prompts go to standard error.
 """

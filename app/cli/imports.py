@@ -91,7 +91,7 @@ def _apply(file: IO[bytes] | None, resumed_id: str) -> dict[str, Any]:
 
 
 def _check(file: IO[bytes]) -> dict[str, Any]:
-    """What an import of the file would show."""
+    """Apply the file in a transaction that is rolled back; returns the outcome."""
     with progress_bar() as bar, platform_transaction():
         update = partial(bar.update, bar.add_task("Lines", total=None))
         found = check(

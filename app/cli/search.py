@@ -17,9 +17,9 @@ search = OperationGroup("search")
 def build(as_json: bool) -> None:
     """Build the search terms of all rows in this process.
 
-    A worker does this once after the upgrade that brings the search. The build adds what is
-    missing; meanwhile everything that has terms is found. A worker continues the work if this
-    command is interrupted.
+    A worker does this once after the upgrade that adds the search. The build adds missing terms;
+    until its end only rows with terms are found. A worker continues the work if this command is
+    interrupted.
     """
     rows = []
     with progress_bar() as bar:

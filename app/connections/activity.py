@@ -1,4 +1,4 @@
-"""What a connection did last: its counters, its last error, and its last 100 requests.
+"""The activity of a connection: its counters, its last error, and its last 100 requests.
 
 They are written after the answer, in a transaction of its own, because an error rolls back the
 request's. Values that were sent are not stored: only attribute names of filters, and ids. The metric

@@ -37,7 +37,7 @@ RSA_BITS = range(2048, 4097)
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "name": "Okta",

@@ -1,4 +1,4 @@
-"""Who is signed in: the session's cookie, the check against forged requests, the headers."""
+"""The signed-in person: the session's cookie, the check against forged requests, the headers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OWN_PAGE = re.compile(
 )  # no backslash, space or control character
 ENDED = "Your session has ended, or you have no active membership here. Sign in again."
 SETUP_SECONDS = 168 * 3_600  # for which the browser stores secrets; each link has its own end
-MOST_SETUPS = 5  # links that a browser can go on with
+MOST_SETUPS = 5  # links that a browser can continue with
 SETUP_ENDED = "This setup has ended. Ask for a new link."
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none';"
@@ -182,7 +182,7 @@ def begin_setup(response: AnyResponse, token: str) -> AnyResponse | None:
 
 
 def resume_setup(response: AnyResponse, token: str) -> AnyResponse | None:
-    """Let this browser go on with the link of this token; None if it has not opened it."""
+    """Let this browser continue with the link of this token; None if it has not opened the link."""
     known = _setup_secrets()
     secret = retries.run(lambda: setup_sessions.secret_of(token, known))
     return None if secret is None else _use_setup(response, secret)
@@ -209,7 +209,7 @@ def remember_state(response: AnyResponse, state: str) -> AnyResponse:
 
 
 def remembered_state() -> str:
-    """What :func:`remember_state` stored."""
+    """The state that :func:`remember_state` stored."""
     return request.cookies.get(f"{cookie_name()}-state", "")
 
 

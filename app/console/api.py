@@ -30,7 +30,7 @@ Query = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API answered."""
+    """An answer of the API."""
 
     status: int
     body: Json  # None for an answer without JSON
@@ -72,7 +72,7 @@ class Answer:
 
 
 class Refused(Exception):
-    """The API refused what a page needs; the page of the error tells why."""
+    """The API refused a request that a page needs; the error's page says why."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.detail)

@@ -75,7 +75,7 @@ class Field:
         return {self.name: [str(text).replace("\r\n", "\n").strip() for text in texts]}
 
     def typed(self, form: Sent) -> Json:
-        """What the inputs show again, where it cannot be read or the API refuses it."""
+        """The typed texts, which the inputs show again if the API or the form refuses them."""
         return form.getlist(self.name) if self.kind in SEVERAL else form.get(self.name, "")
 
     def place(self, loc: Sequence[str]) -> str:

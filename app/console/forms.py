@@ -171,7 +171,7 @@ class Form:
         return values
 
     def _notice(self, text: str, answer: Answer, undo: str | Callable[[Inputs], str]) -> Notice:
-        """What has happened, with the opposite change where the shown values are known."""
+        """The notice of a change, with the opposite change if the shown values are known."""
         if not self.remembers:
             return Notice(text)
         page = undo(self.before) if callable(undo) else undo

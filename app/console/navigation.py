@@ -66,7 +66,8 @@ COUNTS = {
     "list_api_keys": "api_keys",
     "list_endpoints": "webhook_endpoints",
 }
-# What the palette offers beside what it finds: endpoint (and the page it is for), label, permission.
+# Actions that the palette offers in addition to rows: endpoint (and the page it is for), label,
+# permission.
 PLATFORM_ACTIONS = (
     ("create_tenant", "New tenant", Permission.SUPERADMIN),
     ("choose_tenant_for/grant_flag", "Grant a flag to …", Permission.SUPERADMIN),
@@ -112,7 +113,7 @@ def tenant_tabs(tenant_id: object) -> list[Link]:
 
 
 def actions() -> list[Link]:
-    """What the person may do: first to the current tenant, then to the platform."""
+    """The actions that the person may perform: first on the current tenant, then on the platfo"""
     tenant_id = (request.view_args or {}).get("tenant_id") or g.session.tenant_id
     offered = [(tenant_id, *each) for each in TENANT_ACTIONS if tenant_id]
     offered += [(None, *each) for each in PLATFORM_ACTIONS if g.session.is_platform]

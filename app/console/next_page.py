@@ -20,7 +20,7 @@ CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 
 @dataclass(frozen=True)
 class Notice:
-    """What has happened, and the form that makes the opposite change, where there is one."""
+    """A message about a change, and the form that makes the opposite change, if there is one."""
 
     text: str
     undo: str = ""  # the address of the page that takes the form
@@ -47,7 +47,7 @@ def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
 
 
 def take_notice() -> Notice | None:
-    """What :func:`set_notice` left for this page."""
+    """The notice that :func:`set_notice` left for this page."""
     encoded, _, sent = request.cookies.get(f"{cookie_name()}-notice", "").partition(".")
     expected = seal(_secret(), "notice", encoded)
     if not encoded or not hmac.compare_digest(expected.encode(), sent.encode()):

@@ -135,14 +135,14 @@ def span(begin: str, end: str) -> str:
 
 
 def resource(permission: str) -> str:
-    """What a permission is about, such as ``API keys``."""
+    """The subject of a permission, such as ``API keys``."""
     name = permission.partition(":")[0]
     known = {"api_keys": "API keys", "scim": "SCIM", "sso": "Single sign-on"}
     return known.get(name, name.replace("_", " ").capitalize())
 
 
 def permissions(names: Sequence[str]) -> list[tuple[str, str]]:
-    """What permissions allow to read, and to write."""
+    """The subjects that permissions allow to read, and to write."""
     verbs: dict[str, list[str]] = {"Read": [], "Write": []}
     for name in names:
         verbs["Read" if name.endswith(":read") else "Write"].append(resource(name))
@@ -185,7 +185,7 @@ def differences(event: Json) -> list[tuple[str, Json, Json]]:
 
 
 def net_change(row: Json) -> Json:
-    """What came of a row's changes, as an event: its ``name``, and what is ``said`` of it."""
+    """The net result of a row's changes, as an event: its ``name``, and what is ``said`` of it."""
     fields, done = row["changes"], {action.partition(".")[2] for action in row["actions"]}
     is_new, is_gone = "created" in done, bool(done & {"deleted", "erased"})
     verb = "created" if is_new else "deleted" if is_gone else "changed"
@@ -210,7 +210,7 @@ def person(user: Json) -> str:
 
 
 def who(event: Json, you: str = "") -> str:
-    """Who made a change: a name, or the actor's id in words; ``you`` is the reader's id."""
+    """The actor of a change: a name, or the actor's id in words; ``you`` is the reader's id."""
     if event["actor"] == you:
         return "You"
     kind, _, name = event["actor"].partition(":")
@@ -225,7 +225,7 @@ def who(event: Json, you: str = "") -> str:
 
 
 def sentence(event: Json, *, with_actor: bool = True, you: str = "") -> Markup:
-    """What an audit event says, such as ``Ada raised api-calls to 2,000,000 until 7 Dec 2026``."""
+    """An audit event as a sentence, such as ``Ada raised api-calls to 2,000,000 until 7 Dec 2026"""
     before, after = event["before"], event["after"]
     name = str(event.get("target_name") or "")
     if event["target_type"] == "limit":

@@ -104,7 +104,7 @@ class CreditEntry(Model):
 
 
 class CreditHold(Model):
-    """What a hold has taken from a lot, until the hold ends."""
+    """The credits that a hold has taken from a lot, until the hold ends."""
 
     __tablename__ = "credit_holds"
     __table_args__ = (ForeignKeyConstraint(*LOT), Index(None, "tenant_id", "feature", "expires_at"))

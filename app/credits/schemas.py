@@ -38,7 +38,7 @@ class CreditEntryKind(StrEnum):
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "feature": "ai-credits",

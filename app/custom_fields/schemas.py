@@ -35,7 +35,7 @@ OPTIONS = (
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "idp_org_id": "org_01JZ4K",

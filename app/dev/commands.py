@@ -114,7 +114,7 @@ def seed(as_json: bool, as_env: bool, port: int | None) -> None:
 
 
 def variables(demo: dict[str, Json], port: int) -> dict[str, str]:
-    """What the examples of the documentation use: the first tenant's ids, two tokens."""
+    """The variables of the documentation's examples: the first tenant's ids, two tokens."""
     tenant = demo["tenants"][0]
     people = dict(zip(DATA["people"], tenant["users"], strict=True))
     return {

@@ -19,7 +19,7 @@ from app.domains.models import CheckError, Domain, DomainState
 from app.domains.service import DomainTaken
 
 TOGETHER = 50  # domains that are looked up at a time
-LEASE = timedelta(minutes=5)  # after which a check that was lost is made again
+LEASE = timedelta(minutes=5)  # after which a lost check is repeated
 MINUTE, HOUR, WEEK = timedelta(minutes=1), timedelta(hours=1), timedelta(weeks=1)
 TRIED_AFTER = (
     MINUTE, 5 * MINUTE, 30 * MINUTE, *(HOUR * hours for hours in (2, 6, 12, 24, 48, 72)),

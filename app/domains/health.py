@@ -1,4 +1,4 @@
-"""People who wait to be let in by a domain, and domains that have lost their record."""
+"""Join requests that wait, and domains that have lost their record."""
 
 WAITING = "SELECT FROM join_requests WHERE state = 'pending'"
 LAPSED = "SELECT FROM domains WHERE state = 'lapsed'"

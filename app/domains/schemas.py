@@ -34,7 +34,7 @@ class DomainName(Str):
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "name": "example.com",

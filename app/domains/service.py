@@ -76,7 +76,7 @@ def create(
     """Create a domain that is not verified; ``held`` are the creator's permissions.
 
     Raises NotFound for an unknown tenant, PermissionDenied, OwnerJoinRole, DomainExists and
-    TooManyDomains. It does not tell whether another tenant has the domain.
+    TooManyDomains. It does not reveal whether another tenant has the domain.
     """
     _check_may_set(values, actor, held)
     queries.lock_with(Tenant, visible_id(tenant_id))  # so no other request adds a domain
@@ -132,7 +132,7 @@ def request_check(domain_id: UUID | str, *, actor: Actor) -> Domain:
     """Have a job look for the record soon; a domain that is not verified is tried for 72 h again.
 
     Changes nothing within :data:`PAUSE` after a check. Raises DomainTaken if the last check has
-    found the record, and another tenant still has the domain: so it tells nobody else.
+    found the record, but another tenant still has the domain, so nobody else learns this.
     """
     domain = queries.lock_row(Domain, domain_id)
     if domain.error == CheckError.DOMAIN_TAKEN and _is_taken(domain.name):

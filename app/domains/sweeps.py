@@ -46,7 +46,10 @@ FIND = Statement(
 
 
 class Sweep(NamedTuple):
-    """Who became a member or a suggestion. ``next_after`` is None after the last people."""
+    """The people who became members or got join requests.
+
+    ``next_after`` is None after the last people.
+    """
 
     people: Sequence[JoinRequest]
     next_after: str | None
@@ -55,9 +58,10 @@ class Sweep(NamedTuple):
 def sweep(
     domain_id: UUID | str, *, after: str = "", is_preview: bool = False, actor: Actor
 ) -> Sweep:
-    """Let in or suggest the next :data:`BATCH` people of a verified domain, as its rule says.
+    """Admit or suggest the next :data:`BATCH` people of a verified domain, as its rule says.
 
-    A preview tells the same and undoes it. Raises DomainNotVerified and RoleAboveOwn.
+    A preview returns the same result and undoes the changes. Raises DomainNotVerified and
+    RoleAboveOwn.
     """
     queries.lock_with(Tenant, get_domain(domain_id).tenant_id)  # in the order of admit_to
     domain = queries.lock_row(Domain, domain_id)

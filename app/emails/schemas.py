@@ -20,7 +20,7 @@ MAX_ADDRESS = 320
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "source": "resend",

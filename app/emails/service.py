@@ -156,7 +156,7 @@ def _message_key(event: EmailEvent) -> tuple[str, str]:
 def _message_values(
     events: Sequence[EmailEvent], source: str, message_id: str, address: str
 ) -> dict[str, object]:
-    """What events of one message and one recipient say together."""
+    """The values that the events of one message and one recipient give together."""
     states = [event for event in events if event.kind in STATES]
     highest = min(states, key=lambda event: (-_rank(event), event.occurred_at), default=None)
     opened, clicked = (

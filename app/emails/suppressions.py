@@ -88,7 +88,7 @@ def record_changes(events: Iterable[EmailEvent], *, source: str, into: Writes) -
 
 
 def _values(row: Suppression, said: Iterable[tuple[bool, datetime]]) -> dict[str, object]:
-    """What follows for a row from what was known and what is said now."""
+    """The values of a row after what was known and what is said now."""
     known = [(False, row.suppressed_at), (True, row.lifted_at), *said]
     suppressed_at, lifted_at = (
         max((at for lifted, at in known if lifted is is_lifted and at), default=None)

@@ -39,7 +39,7 @@ from app.webhooks.endpoints.schemas import WebhookEndpointSchema
 
 
 class EventType(NamedTuple):
-    """What has happened, the schema of ``data``, and an example of ``changes``."""
+    """The meaning of a type of events, the schema of ``data``, and an example of ``changes``."""
 
     summary: str
     shape: type[Schema]

@@ -23,7 +23,7 @@ Document = JSON(none_as_null=True)
 
 
 class EventColumns:
-    """What the outbox and ``events`` have in common.
+    """The columns that the outbox and ``events`` share.
 
     ``id`` is that of the audit row, if the change has an audit row. ``tenant_id`` is
     :data:`app.core.db.tenancy.PLATFORM_TENANT_ID` for events of no tenant. ``before`` and ``after``
@@ -76,7 +76,8 @@ class Event(EventColumns, Model):
     position: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
 
 
-# Whoever deletes a tenant's rows from one table after the other misses none that is moved meanwhile.
+# A deletion of a tenant's rows, one table after the other, does not miss rows that move between
+# tables.
 _outbox: Any = OutboxEvent.__table__
 _outbox.add_is_dependent_on(Event.__table__)
 

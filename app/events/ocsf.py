@@ -35,7 +35,7 @@ ACTIVITIES: dict[int, dict[str, int]] = {
 }
 """Class -> the last word of a type -> the activity. Other words are an update, or "other"."""
 
-UNKNOWN = {"name": "unknown"}  # an event without ``data`` does not tell it
+UNKNOWN = {"name": "unknown"}  # an event without ``data`` does not contain it
 NAMES = ("name", "slug", "label", "flag_key", "email", "address", "recipient", "feature")
 
 
@@ -82,7 +82,7 @@ def to_ocsf(event: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _subject(class_uid: int, event: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Json]:
-    """What the event is about, in the attributes that the class has for it."""
+    """The subject of the event, in the attributes that the class has for it."""
     match class_uid:
         case 3001:
             user = {"uid": data.get("id"), "email_addr": data.get("email")}

@@ -31,7 +31,7 @@ SHAPES = {name: kind.shape() for name, kind in CATALOGUE.items()}
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "id": f"{PREFIX}01936f2e7a3b7c1d9e4f2b6a8c0d1e2f",

@@ -54,7 +54,7 @@ def explain(tenant_id: UUID, flag_key: str, *, targeting_key: str = "") -> dict[
 
 
 def _explained(rule: Rule, facts: Facts, flag: EffectiveFlag) -> dict[str, Json]:
-    """What a rule tells on its own; a rule that is not valid does not match."""
+    """The result of a rule on its own; a rule that is not valid does not match."""
     told = {"name": rule["name"], "matches": False, "bucket": None, "salt": None}
     with suppress(*RULE_FAULTS):
         told["matches"] = compile_rule(rule, {"flag_key": flag.key, "flag_type": flag.type})(facts)

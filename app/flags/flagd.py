@@ -162,7 +162,7 @@ class _Export:
         return {"state": "ENABLED", "variants": values, **decided}
 
     def _of_plan(self, flag: Flag | None, plan_name: str, variants: dict[str, str]) -> Any:
-        """What gives the value of a plan's flag to tenants without an override."""
+        """The targeting that gives the value of a plan's flag to tenants without an override."""
         if flag is None:
             return None
         value = _name(flag["default_value"], variants)

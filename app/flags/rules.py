@@ -47,7 +47,7 @@ FIND_USER = Statement(
 
 
 class Facts(dict[str, Json]):
-    """What rules compare: attribute -> value, None where it is missing.
+    """The values that rules compare: attribute -> value, None if it is missing.
 
     The user is read when a rule first asks for one of its attributes, unless ``user`` has them
     (see :func:`user_facts`).
@@ -92,7 +92,7 @@ class Facts(dict[str, Json]):
 
 
 def user_facts(role: str, email: str, meta_data: Mapping[str, Json]) -> dict[str, Json]:
-    """What rules compare of a user with an active membership."""
+    """The attributes that rules compare of a user with an active membership."""
     domain = email.rpartition("@")[2].lower()
     return {"role": role, "email_domain": domain, "meta_data": meta_data}
 
@@ -109,7 +109,7 @@ def compared(flags: Iterable[Flag]) -> set[str]:
 
 
 def compile_rule(rule: Rule, flag: Flag) -> Test:
-    """A function that tells whether the rule matches; a RULE_FAULTS of a rule that is not valid."""
+    """A test whether the rule matches; raises one of :data:`RULE_FAULTS` for an invalid rule."""
     if not fits(flag["flag_type"], rule["value"]):
         raise ValueError("The rule's value does not have the flag's type.")
     when = compiled(rule.get("when", {"all": []}))

@@ -37,7 +37,7 @@ REASON = (
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "flag_key": "single-sign-on",

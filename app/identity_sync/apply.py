@@ -320,7 +320,7 @@ class _Rows:
     def _changes(
         self, before: Mapping[str, object] | None, now: Mapping[str, object], row: object
     ) -> dict[str, Any]:
-        """What the delivery changes in ``row``; everything, where nothing was known before.
+        """The changes that the delivery makes in ``row``; everything, if nothing was known before.
 
         An event that repeats "active" does not reactivate what was ended here.
         """

@@ -14,7 +14,7 @@ from app.extensions import Model
 
 
 class IdentityObject(Model):
-    """What the events so far say about one object of a provider (:class:`app.identity_sync.store.Kind`).
+    """An object of a provider after the events so far (:class:`app.identity_sync.store.Kind`).
 
     ``state`` is :class:`app.identity_sync.merge_state.State` as JSON. ``organization_id`` and
     ``user_id`` are those that it names. The row of a deleted object stays, so that a late event

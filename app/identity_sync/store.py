@@ -76,7 +76,7 @@ SAVE = Statement(
 
 
 class Kind(StrEnum):
-    """What an identity provider has.
+    """A kind of objects at an identity provider.
 
     The members are in the order in which they are locked.
     """
@@ -166,7 +166,7 @@ class Objects:
         return found
 
     def pairs_of_organization(self, organization_id: str) -> list[Pair]:
-        """What the loaded memberships of an organization connect."""
+        """The organizations and users that the loaded memberships of an organization connect."""
         return [pair for pair in self.connections() if pair.organization_id == organization_id]
 
     def mark_waiting(self, pairs: Collection[Pair], waiting: Collection[Pair]) -> None:
@@ -239,6 +239,6 @@ class Objects:
 
 
 def pair_of(membership: State) -> Pair | None:
-    """What a membership connects, once both are known."""
+    """The organization and the user of a membership, once both are known."""
     organization_id, user_id = membership.get("organization_id"), membership.get("user_id")
     return Pair(organization_id, user_id) if organization_id and user_id else None

@@ -53,7 +53,7 @@ KINDS: dict[type[IdentityEvent], Kind] = {
 
 
 class Outcome(StrEnum):
-    """What came of a delivery, as a sentence for operators."""
+    """The outcome of a delivery, as a sentence for operators."""
 
     APPLIED = ""
     WAITING = "kept until the organization and the user are known"
@@ -157,7 +157,7 @@ def _affected_pairs(objects: Objects, events: Sequence[IdentityEvent]) -> list[P
 
 
 def _named_pair(event: IdentityEvent) -> Pair | None:
-    """What a membership's event says that the membership connects."""
+    """The organization and the user that a membership's event names."""
     if isinstance(event, MembershipEvent | RoleGrantEvent) and (
         event.organization_id and event.user_id
     ):

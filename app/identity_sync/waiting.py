@@ -1,4 +1,4 @@
-"""What an identity provider sent whose counterpart has not come yet.
+"""Objects of an identity provider whose counterparts have not arrived yet.
 
 A membership waits for its organization or its user, as an accepted invitation does, and an SSO
 connection for its organization. A person without any membership is set aside.
@@ -72,7 +72,7 @@ LIST = {order: _statement(order) for order in ListOrder}
 
 
 def list_waiting(paging: Paging = FIRST_PAGE) -> Page:
-    """One page of what waits, in the order in which the provider first told of it."""
+    """One page of what waits, in the order in which the provider first sent it."""
     name = f"{NAME} {paging.order}"
     moment, id_ = read_cursor(name, paging.cursor) if paging.cursor else EDGES[paging.order]
     rows = LIST[paging.order].all(

@@ -172,7 +172,7 @@ def _kind_of(document: Any) -> Kind:
 
 
 def _keys_of(line: Line) -> Iterator[tuple[str, ...]]:
-    """What no other line of the same set may have. Other kinds are applied one by one."""
+    """The keys that no other line of the same set may have. Other kinds are applied one by one."""
     match line.kind:
         case Kind.TENANT:
             yield (Kind.TENANT, line.idp_org_id)

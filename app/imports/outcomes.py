@@ -1,4 +1,4 @@
-"""What becomes of the lines of an import, and the errors of those that are refused."""
+"""The outcomes of the lines of an import, and the errors of refused lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_ONE_LINE = (
 
 
 class Outcome(StrEnum):
-    """What became of a line."""
+    """The outcome of a line."""
 
     CREATED = "created"
     UPDATED = "updated"

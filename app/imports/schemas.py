@@ -20,7 +20,7 @@ COUNTS = {"user": {"created": 100, "updated": 3, "unchanged": 0, "failed": 1}}
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "created_by_user_id": "platform:operator",

@@ -46,7 +46,7 @@ def work(import_id: UUID) -> Iterator[Import]:
 
 @dataclass
 class Check:
-    """What an import of a file would do."""
+    """The result of checking a file."""
 
     lines_total: int = 0
     lines_failed: int = 0
@@ -119,7 +119,7 @@ def add_counts(counts: Counts, results: Iterable[Result]) -> Counts:
 
 
 def as_fault(result: Result) -> dict[str, Any]:
-    """What is shown of a line that has failed; the size is limited."""
+    """The shown part of a line that has failed; its size is limited."""
     line = result.line
     return {
         "line": line.number,

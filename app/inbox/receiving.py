@@ -1,7 +1,7 @@
 """Receiving: verify the raw bytes, store each event once, notify the worker after the commit.
 
 What was answered 200 is in the database, whatever happens to the queue. One statement stores all
-events of a request; the unique keys tell which of them were stored before.
+events of a request; the unique keys show which were stored before.
 """
 
 from __future__ import annotations

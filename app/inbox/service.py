@@ -1,4 +1,4 @@
-"""What operators do with the inbox: list events, show them, and replay them."""
+"""The operators' actions on the inbox: list, show and replay events."""
 
 from __future__ import annotations
 

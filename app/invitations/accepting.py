@@ -38,7 +38,7 @@ def accept(token: str, claims: Claims) -> Membership:
     Raises NotFound for an unknown token, OtherAddress, TenantSuspended, InvitationEnded and what
     the services of users and memberships raise.
     """
-    tenancy.enter(tenancy.PLATFORM)  # the token alone tells the tenant
+    tenancy.enter(tenancy.PLATFORM)  # only the token determines the tenant
     found = queries.get_where(Invitation, digest=digest_of(token))
     tenancy.enter(tenancy.Scope(found.tenant_id))
     tenant, _ = queries.lock_with(Tenant, found.tenant_id)
@@ -55,7 +55,7 @@ def accept(token: str, claims: Claims) -> Membership:
         try:
             return _join(invitation, user, membership, claims.subject)
         except (IdpUserIdTaken, MembershipExists):
-            # The person has come another way meanwhile; the next attempt finds them.
+            # The person has joined in another way since; the next attempt finds them.
             raise RowChanged("users") from None
     if membership is None or membership.user_id != invitation.user_id:
         raise InvitationEnded(f"This invitation is {state}.")

@@ -158,6 +158,6 @@ def _server() -> Iterator[smtplib.SMTP]:
 
 
 def _end(invitation: Invitation) -> None:
-    """Make no further attempt, unless the invitation has been sent again meanwhile."""
+    """Make no further attempt, unless the invitation has been resent since."""
     key = {"tenant_id": invitation.tenant_id, "id": invitation.id, "rotation": invitation.rotation}
     queries.update_where(Invitation, key, {"mail_at": None})

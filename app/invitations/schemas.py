@@ -14,7 +14,7 @@ MAX_DAYS = 30
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "email": "ada@example.com",

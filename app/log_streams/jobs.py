@@ -9,7 +9,7 @@ from app.log_streams import service, work
 
 @job(queue=Queue.MAINTENANCE)
 def test_log_stream(stream_id: str) -> None:
-    """Write a test's record; meanwhile a further request for a test queues nothing."""
+    """Write a test's record; until its end a further request for a test queues nothing."""
     try:
         work.test(stream_id)
     finally:

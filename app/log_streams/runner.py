@@ -49,7 +49,7 @@ def claim(app: Flask, most: int = THREADS) -> list[work.Claim]:
 
 
 def write(app: Flask, one: work.Claim) -> None:
-    """Write the next batch of a stream, and store what came of it. No error is raised."""
+    """Write the next batch of a stream, and store the result. No error is raised."""
     try:
         with app.app_context():
             _write(one)

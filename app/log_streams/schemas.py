@@ -58,7 +58,7 @@ class Start(AnyJson):
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "kind": "https",

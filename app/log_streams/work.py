@@ -1,4 +1,4 @@
-"""What the writer of log streams does in the database: claim, read the next batch, record.
+"""The writer's work in the database: claim a stream, read the next batch, record the result.
 
 The rows are the truth. Whoever claims a stream has a lease: if its process is killed, another
 process claims the stream when the lease is over, and writes the same batch again.
@@ -71,7 +71,7 @@ def claim(most: int) -> list[Claim]:
 
 
 def load(one: Claim) -> tuple[Callable[[], None], dict[str, Any]] | None:
-    """What writes the next batch of a claimed stream, and the progress after it; None for no event.
+    """The next batch of a claimed stream, and the progress after it; None if there is no event.
 
     The batch's extent is fixed from now on. Nothing is locked while events are read, because
     PostgreSQL never ends the transaction of a frozen process that does not take its result. Raises
@@ -108,9 +108,9 @@ def load(one: Claim) -> tuple[Callable[[], None], dict[str, Any]] | None:
 
 
 def store(one: Claim, result: Mapping[str, Any] | Failed) -> None:
-    """Store what came of an attempt: the progress after it, or why it failed.
+    """Store the result of an attempt: the progress, or why it failed.
 
-    Nothing happens if the stream was rewound or claimed again meanwhile.
+    Nothing happens if the stream has been rewound or claimed again since.
     """
     with _scope_of(one):
         stream = queries.find_locked(LogStream, tenant_id=one.tenant_id, id=one.stream_id)
@@ -137,7 +137,7 @@ def store(one: Claim, result: Mapping[str, Any] | Failed) -> None:
 
 
 def test(stream_id: str) -> None:
-    """Write a record that says that it is a test, and store what came of it."""
+    """Write a record that says that it is a test, and store the result."""
     with tenancy.platform_transaction():
         stream = queries.find_row(LogStream, id=UUID(stream_id))
         progress = queries.find_row(LogStreamProgress, stream_id=UUID(stream_id))

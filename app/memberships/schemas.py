@@ -15,7 +15,7 @@ BY_USERS_WORDS = {**BY_WORDS, "description": f"{BY_WORDS['description']} Those o
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "idp_org_id": "org_01JZ4K",

@@ -1,4 +1,4 @@
-"""What wants somebody's attention, in numbers."""
+"""Numbers of what wants somebody's attention."""
 
 from __future__ import annotations
 

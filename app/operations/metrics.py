@@ -55,7 +55,7 @@ def _read_redis() -> int | None:
 
 
 class _All(Collector):
-    """What the processes have counted, and the metrics that are read for each answer."""
+    """The metrics that the processes have counted, and those that are read for each answer."""
 
     def __init__(self, counted: Iterable[Metric], workers: int | None) -> None:
         self._counted = counted
@@ -81,7 +81,7 @@ class _All(Collector):
 
 
 def _replicas() -> Iterator[Metric]:
-    """What the answering process knows; nothing where there are no replicas."""
+    """The replicas' states as the answering process knows them; nothing if there are no replic"""
     found = service.replicas()
     if found is None:
         return

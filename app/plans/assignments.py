@@ -128,7 +128,7 @@ def find_ended(*, limit: int) -> Sequence[UUID]:
 def end(tenant_id: UUID, *, actor: Actor) -> None:
     """End the tenant's assigned plan, which is over; the tenant's plan follows.
 
-    Does nothing where the assigned plan was extended or deleted meanwhile. This is called once for
+    Does nothing if the assigned plan has been extended or deleted since. This is called once for
     each assigned plan that ends by itself.
     """
     with writes() as w:

@@ -1,4 +1,4 @@
-"""What decides a tenant's plan. The rule is ``migrations/functions/decide_plans.sql``."""
+"""The decision of a tenant's plan. The rule is ``migrations/functions/decide_plans.sql``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Candidate:
 
 
 def explain(tenant_id: UUID | str) -> dict[str, object]:
-    """What decides the tenant's plan (see PlanDecisionSchema); raises NotFound.
+    """Explain what decides the tenant's plan (see PlanDecisionSchema); raises NotFound.
 
     The candidates include :data:`MAX_SUBSCRIPTIONS` subscriptions at most.
     """

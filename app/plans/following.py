@@ -60,7 +60,7 @@ FIND_NEW_PLANS = Statement(
 
 
 class Followed(NamedTuple):
-    """What :func:`follow_plan` did.
+    """The result of :func:`follow_plan`.
 
     ``unknown_plans`` are the plans without a preset that subscriptions name which have not ended.
     """
@@ -79,7 +79,7 @@ def follow_plan(
     """Give the tenant the plan that the database function ``decide_plans`` decides.
 
     ``named`` are subscriptions that have been given another plan, or have begun again: an audit row
-    tells of each whose plan has no preset.
+    records each whose plan has no preset.
     """
     found = FOLLOW_PLAN.one(tenant_id=tenant_id, default_plan=default_plan(), now=utcnow())
     is_changed = found.id is not None

@@ -21,7 +21,7 @@ LIST_ALL = Statement(
 
 
 class Difference(NamedTuple):
-    """What applying a list changes of one plan: its preset, display name, one flag or one price.
+    """A change by a list to one plan: its preset, display name, one flag or one price.
 
     ``before`` is None for what is added, ``after`` for what is removed.
     """

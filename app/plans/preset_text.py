@@ -74,7 +74,7 @@ def _all_told(refusal: Invalid, schema: Schema) -> str:
 
 
 def _told(fault: Entry, schema: Schema) -> str:
-    """What is wrong with a value; of a field that does not exist, which fields there are."""
+    """The fault of a value; for a field that does not exist, the fields that do."""
     if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
         return f"no such field; there are: {', '.join(schema.inputs)}"
     told = str(fault["msg"]).removeprefix("Value error, ")
@@ -84,7 +84,7 @@ def _told(fault: Entry, schema: Schema) -> str:
 
 
 def _of_plan(given: dict[str, Any], told: str) -> UnreadablePlans:
-    """What is wrong with a plan of a file; each flag has its key in place of its number."""
+    """The faults of a plan in a file, which name each flag by its key instead of its number."""
     flags = given.get("flags")
     for number, flag in enumerate(flags if isinstance(flags, list) else ()):
         if isinstance(flag, dict) and "flag_key" in flag:

@@ -1,4 +1,4 @@
-"""What an update of a plan preset would change, before it is made."""
+"""Previews of the changes that an update of a plan preset would make."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIND_ABOVE = Statement(
 
 
 def preview(preset_id: UUID | str, values: Mapping[str, Json]) -> dict[str, Json]:
-    """What :func:`app.plans.presets.update_preset` would change (see PlanPreviewSchema).
+    """The changes that :func:`app.plans.presets.update_preset` would make (see PlanPreviewSchema).
 
     Nothing is written. Raises NotFound, and Invalid as the update does.
     """

@@ -17,7 +17,7 @@ MAX_SORT_ORDER = 10_000
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "price_id": "price_growth",

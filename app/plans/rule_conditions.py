@@ -58,7 +58,7 @@ MOMENTS = {Op.BEFORE: operator.lt, Op.AFTER: operator.gt}
 
 
 def compiled(condition: Condition) -> Test:
-    """A function that tells whether a valid condition holds.
+    """A function that returns whether a valid condition holds.
 
     The database function ``condition_holds`` decides alike.
     """

@@ -56,7 +56,7 @@ RULE = {
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "bp_subscription_id": "sub_1PqR",

@@ -1,4 +1,4 @@
-"""What the exports of a person and of a tenant share: rows by table, and a row as JSON."""
+"""Shared by the exports of a person and of a tenant: rows by table, and a row as JSON."""
 
 from __future__ import annotations
 

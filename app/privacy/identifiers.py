@@ -31,7 +31,7 @@ BEFORE, AFTER = r"(?<![a-z0-9])(?<![a-z][.-])", r"(?![a-z0-9]|\.[a-z])"
 
 @dataclass(frozen=True)
 class Identifiers:
-    """What names one person, or one organization with its people.
+    """The ids and addresses of one person, or of one organization with its people.
 
     An id may be any short text, such as ``1`` or ``admin``. So it is found only where it is the
     complete text of a field whose name matches ``fields``. An address is found inside a longer text
@@ -101,7 +101,7 @@ class Identifiers:
 
 
 def joined(names: Sequence[Identifiers]) -> Identifiers:
-    """What names any of several people."""
+    """The identifiers of several people together."""
     return Identifiers(
         frozenset[str]().union(*(one.ids for one in names)),
         frozenset[str]().union(*(one.addresses for one in names)),

@@ -1,4 +1,4 @@
-"""Permissions of the platform's product, beside those of this service."""
+"""Permissions of the platform's product, in addition to those of this service."""
 
 from __future__ import annotations
 

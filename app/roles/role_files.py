@@ -28,7 +28,7 @@ class UnreadableRoles(Exception):
 
 
 class Difference(NamedTuple):
-    """What applying a file changes of one row. ``before`` is None for a new row."""
+    """A change by a file to one row. ``before`` is None for a new row."""
 
     item: str
     field: str

@@ -35,7 +35,7 @@ RESOURCE_ID = r"^[^\x00-\x1f\x7f-\x9f]{1,255}$"
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "key": "accountant",

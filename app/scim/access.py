@@ -1,4 +1,4 @@
-"""Who sends a SCIM request: the connection of the bearer token."""
+"""The sender of a SCIM request: the connection of the bearer token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one request may hold, checked before `scim2-models` reads it.
+"""The bounds of one request, checked before `scim2-models` reads it.
 
 The library takes about 0.1 ms for each object and wrong value, and 0.3 ms for each path. Without
 bounds a body of 1 MiB takes minutes and more than 1 GB of memory.

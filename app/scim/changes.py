@@ -37,7 +37,7 @@ def record_change(
 
 
 def values_of(row: ScimUser) -> dict[str, object]:
-    """What the directory says, by SCIM's paths, such as ``title`` and ``urn:…:User:department``."""
+    """The directory's values, by SCIM's paths, such as ``title`` and ``urn:…:User:department``."""
     values: dict[str, object] = names_of(row)
     for name, value in row.attributes.items():
         if isinstance(value, dict):

@@ -247,7 +247,7 @@ def _stored(group: Group) -> dict[str, object]:
 
 
 def _shown(row: ScimGroup, members: Iterable[UUID]) -> dict[str, object]:
-    """What the audit trail has of a group; of an update the members who left, or joined."""
+    """The values of a group for the audit trail; for an update the members who left or joined."""
     ids = sorted(map(str, members))
     return {"display_name": row.display_name, "external_id": row.external_id, "members": ids}
 

@@ -23,7 +23,7 @@ Operations = list[PatchOperation[Group]]
 
 
 class Kind(Enum):
-    """What neighbouring operations do."""
+    """The effect of neighbouring operations."""
 
     ADD = "add members"
     REMOVE = "remove members by id"

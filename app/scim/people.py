@@ -1,4 +1,4 @@
-"""The people of a connection: what SCIM stores of them, beside the user and the membership.
+"""The people of a connection: what SCIM stores in addition to the user and the membership.
 
 A person of SCIM is a user with a membership. What only SCIM knows is in ``scim_users``; names,
 address and activity are those of the user and the membership.

@@ -20,9 +20,9 @@ VISITS = 10  # that comparing an entry counts; it takes up to 0.2 ms
 
 
 def leave_out_roles(body: Any) -> None:
-    """Take roles, which groups give, out of the operations of a PATCH, also in a bulk request.
+    """Remove roles, which groups give, from the operations of a PATCH, also in a bulk request.
 
-    Entra sends mapped roles beside other operations.
+    Entra sends mapped roles together with other operations.
     """
     operations = body.get("Operations") if isinstance(body, dict) else None
     for operation in operations if isinstance(operations, list) else ():

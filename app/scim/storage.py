@@ -26,7 +26,7 @@ from app.scim.user_store import UserStore
 
 
 class Store(Protocol):
-    """What a storage does for one resource type."""
+    """The operations of a storage for one resource type."""
 
     def get(self, resource_id: str, parameters: ResponseParameters | None) -> Resource: ...
     def search(self, request: SearchRequest, after: Position | None) -> SearchPage: ...

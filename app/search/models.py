@@ -1,4 +1,4 @@
-"""What the search is stored in: the terms, and how far their build is."""
+"""The tables of the search: the terms, and the progress of their build."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ANY_TYPE = "|".join(EntityType)
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "q": "ada",

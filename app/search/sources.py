@@ -1,4 +1,4 @@
-"""What is found: the fields of each entity type that are searched, and how a result shows it."""
+"""The searched fields of each entity type, and how a result shows a row."""
 
 from __future__ import annotations
 

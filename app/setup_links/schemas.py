@@ -13,7 +13,7 @@ MAX_NAME = 255
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "scopes": ["scim", "webhook_endpoints"],

@@ -1,4 +1,4 @@
-"""The hub of a stream process: it reads what has changed once, and tells the open streams.
+"""The hub of a stream process: it reads each change once, and notifies the open streams.
 
 The event feed is the source of truth. The hub reads it after each message of the sequencer, and
 every :data:`LOOK_EVERY` seconds, so nothing is lost while Redis is unavailable. An event may change

@@ -126,7 +126,7 @@ class Stream:
                 yield b":\n\n"
 
     def _first(self) -> Iterator[bytes]:
-        """What is sent before the hub's frames."""
+        """The frames that are sent before the hub's frames."""
         return iter(())
 
 
@@ -192,7 +192,7 @@ class FeedStream(Stream):
             yield from map(frame_of, page.items)
             position = self._hub.position
             if len(page.items) < PAGE and position is not None and position <= self._had:
-                self._is_live = True  # the hub tells all that follows
+                self._is_live = True  # the hub sends all that follows
                 return
             if position is None:
                 time.sleep(HUB_STARTS)

@@ -1,1 +1,1 @@
-"""What commands, tools for agents and reference pages share: the operations of the document."""
+"""The document's operations, shared by commands, tools for agents and reference pages."""

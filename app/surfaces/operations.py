@@ -78,7 +78,7 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """What it does, without a full stop."""
+        """The operation's summary, without a full stop."""
         return str(self.about["summary"]).rstrip(".")
 
     @property

@@ -1,4 +1,4 @@
-"""What a tenant has, in numbers, by one statement that reads at most :data:`MOST` rows of a kind."""
+"""Counts of a tenant's rows, by one statement that reads at most :data:`MOST` rows of a kind."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ MAX_KEY, MAX_REASON, MAX_NOTES = 255, 500, 10_000
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "idp_org_id": "org_01JZ4K",

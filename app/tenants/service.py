@@ -219,7 +219,7 @@ def _change(tenant: Tenant, values: Mapping[str, object], action: str, actor: Ac
 
 
 def _revoke_links(tenant: Tenant, actor: Actor, into: Writes) -> None:
-    """Revoke the setup links of a suspended tenant: its activation does not bring them back."""
+    """Revoke the setup links of a suspended tenant; its activation does not restore them."""
     links = () if tenant.is_active else REVOKE_LINKS.all(tenant_id=tenant.id, actor_id=actor.id)
     for link in links:
         change = Change({"revoked_at": None}, {"revoked_at": link.revoked_at})

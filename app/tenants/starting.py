@@ -1,4 +1,4 @@
-"""What a new tenant starts with: a trial of the plan ``NEW_TENANT_PLAN``."""
+"""The start of a new tenant: a trial of the plan ``NEW_TENANT_PLAN``."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MAX_DAYS = 90
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "feature": "api-calls",

@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
 
 def list_days(tenant_id: UUID, feature: str, *, days: int) -> dict[str, object]:
-    """What was used on each of the last ``days``, the oldest first, and the forecast.
+    """The use on each of the last ``days``, the oldest first, and the forecast.
 
     Raises NotFound for an unknown tenant or limit, and Invalid for seats.
     """

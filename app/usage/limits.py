@@ -31,7 +31,7 @@ class Usage:
 
     @property
     def remaining(self) -> int | None:
-        """What is free of the limit; None: unlimited, or the period is over."""
+        """The free amount of the limit; None if it is unlimited or the period is over."""
         if self._is_open:
             return self.affords
         free = max(self.limit - self.used - self.held, 0)  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""What tenants have used and hold of their limits, and the keys of what was counted."""
+"""The use and the holds of tenants' limits, and the idempotency keys of counted requests."""
 
 from __future__ import annotations
 

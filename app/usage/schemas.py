@@ -19,7 +19,7 @@ MAX_REASON = 500
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "feature": "api-calls",

@@ -60,7 +60,7 @@ class Request:
 
     @property
     def digest(self) -> UUID | None:
-        """What is stored of the idempotency key: a digest of it and the feature."""
+        """The stored form of the idempotency key: a digest of the key and the feature."""
         if self.idempotency_key is None:
             return None
         key = f"{self.feature}\0{self.idempotency_key}".encode()

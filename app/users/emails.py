@@ -1,4 +1,4 @@
-"""What is checked of users after they are written, by one statement.
+"""The checks of users after they are written, by one statement.
 
 E-mail addresses are compared without case, and unique among a tenant's active users. A user whose
 erasure is requested is not active.

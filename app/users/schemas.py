@@ -33,7 +33,7 @@ from app.search.schemas import BY_WORDS
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "idp_org_id": "org_01JZ4K",

@@ -1,4 +1,4 @@
-"""What a person may do: their roles, and why something is allowed or refused."""
+"""A person's access: their roles, and why something is allowed or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages of several subjects share."""
+"""Shared by pages of several subjects."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def choose(title: str, field: Field, page_of: Callable[[Json], str], *, back: st
 
 
 def tenant_slug() -> str:
-    """What confirms a dangerous change of the page's tenant."""
+    """The slug that confirms a dangerous change of the page's tenant."""
     slug: str = api.get_tenant((request.view_args or {})["tenant_id"]).data["slug"]
     return slug
 

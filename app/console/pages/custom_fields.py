@@ -134,5 +134,5 @@ def order_fields(tenant_id: UUID) -> Shown:
 
 
 def _place(field: Json) -> tuple[Json, ...]:
-    """What a field is sorted by, among those of its entity type."""
+    """The sort key of a field among those of its entity type."""
     return field["sort_order"], field["created_at"], field["id"]

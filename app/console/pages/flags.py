@@ -163,7 +163,7 @@ def _fields(flag: Json) -> tuple[Field, ...]:
 
 
 def _descriptions(tenant_id: UUID) -> Mapping[str, str]:
-    """What the tenant's plan says of its flags, by their keys."""
+    """The descriptions of the flags in the tenant's plan, by their keys."""
     plans = api.get("/v1/billing/plans", name=api.get_tenant(tenant_id).data["plan_name"]).data
     return {each["flag_key"]: each["description"] for plan in plans for each in plan["flags"]}
 

@@ -78,7 +78,7 @@ def show_import(import_id: UUID) -> Shown:
 
 
 def _outcome(found: Json) -> Notice:
-    """What the page of an import says at its end."""
+    """The sentence that the page of an import shows at its end."""
     failed, lines = found["lines_failed"], f"{found['lines_total']:,} lines"
     if found["state"] == "failed":
         return Notice("The import ended before its last line.", is_bad=True)

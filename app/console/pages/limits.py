@@ -38,7 +38,7 @@ ENTRIES = "number at kind amount remaining balance lot_id hold_id reason"
 
 
 def limit_values(tenant_id: UUID, key: str) -> dict[str, Json]:
-    """What the page of a limit shows; nothing where the person may not read usage."""
+    """The values that the page of a limit shows; none if the person may not read usage."""
     place = {"tenant_id": tenant_id, "feature": key}
     usage = api.find(USAGE, **place, limit=PERIODS)
     if usage is None:

@@ -1,4 +1,4 @@
-"""Permissions of the product, beside those of this service."""
+"""Permissions of the product, in addition to those of this service."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class FlagForm(Form):
     key: str = ""
 
     def preview_rules(self) -> Json:
-        """What the rules that were typed would change; None where nothing tells it."""
+        """The preview of the typed rules; None if there is none."""
         path = f"{self.row}/flags/{quote(self.key, safe='')}/preview"
         answer = self.key and api.call("POST", path, body={"rules": self.values.get("rules", [])})
         return answer.data if answer and answer.is_ok else None

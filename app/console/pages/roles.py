@@ -27,7 +27,7 @@ MOST = 2_000  # boxes of a page; of more, one group is shown
 
 
 def offered_roles() -> Choices:
-    """The roles of the page's tenant, or the templates, by their keys, as far as they may be seen."""
+    """The visible roles of the page's tenant, or the templates, by their keys."""
     if not current_session().can(Permission.ROLES_READ):
         return choices(*Role)
     tenant_id = (request.view_args or {}).get("tenant_id")
@@ -182,7 +182,7 @@ def _held(roles: list[Json], permissions: list[Json]) -> dict[str, dict[str, str
 
 
 def _send_boxes(role: Json) -> api.Answer | None:
-    """Send the boxes of a role that were changed; what others changed meanwhile stays."""
+    """Send the changed boxes of a role; changes by others since the page was loaded stay."""
     shown = {*request.form.getlist(f"shown_{role['id']}")}
     typed = {*request.form.getlist(f"role_{role['id']}")}
     if shown == typed:

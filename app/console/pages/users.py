@@ -122,7 +122,7 @@ def _download(user_id: UUID, answer: api.Answer) -> Response:
 
 
 def _mail(address: str) -> Json:
-    """What is known of e-mail to an address; None where the person may not read it."""
+    """The known state of e-mail to an address; None if the person may not read it."""
     if not address or not current_session().can(Permission.WEBHOOKS_READ):
         return None
     emails = "/v1/app-communications"

@@ -54,14 +54,14 @@ def show_webhook(event_id: UUID) -> Shown:
 
 
 def _outcome(event: Json) -> Notice:
-    """What a page that follows a replay says at its end."""
+    """The sentence that a page shows at the end of a replay."""
     if event["status"] == "failed":
         return Notice(f"The event failed again. {event['detail']}", is_bad=True)
     return Notice(f"{_result(event)}.")
 
 
 def _result(event: Json) -> str:
-    """What came of an event, such as "Applied after 2 attempts, replayed once"."""
+    """The result of an event, such as "Applied after 2 attempts, replayed once"."""
     number = event["attempts"]
     attempts = f"{number} attempt{'' if number == 1 else 's'}"
     done = {

@@ -29,7 +29,10 @@ PRESENT_ONLY = ("include", "is_at_limit", "meta_data", "plan_ends_before", "q")
 
 
 class Access:
-    """Who may call a view: a decorator. This class allows everybody, its subclasses do not."""
+    """A decorator that decides who may call a view.
+
+    This class allows everybody, its subclasses do not.
+    """
 
     permission: str | None = None  # the permission that the caller needs
     credentials: tuple[str, ...] = ()  # the kinds that are accepted; none: public

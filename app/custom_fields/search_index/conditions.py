@@ -54,7 +54,7 @@ class Form(Enum):
 
 
 class Shape(NamedTuple):
-    """What determines the SQL of a comparison, whatever its values are."""
+    """The properties of a comparison that determine its SQL, whatever its values are."""
 
     form: Form
     operator: str

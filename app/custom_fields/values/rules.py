@@ -16,7 +16,7 @@ from app.custom_fields.models import CustomField, FieldType
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a field requires of the values under its key."""
+    """The requirements of a field for the values under its key."""
 
     field_id: UUID
     key: str

@@ -1,4 +1,4 @@
-"""What PostgreSQL and Redis have in common: start unless it runs, wait until it answers, stop."""
+"""Shared by PostgreSQL and Redis: start unless it runs, wait until it answers, stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/reference/commands.md says: the commands that no endpoint has."""
+"""The contents of docs/reference/commands.md: the commands that no endpoint has."""
 
 from __future__ import annotations
 

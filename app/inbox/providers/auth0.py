@@ -74,7 +74,7 @@ def _organization(event: Document, change: Change) -> OrganizationEvent:
 
 
 def _member(event: Document, change: str) -> dict[str, Any]:
-    """What the events of a membership and of its roles say."""
+    """The change that an event of a membership or of its roles describes."""
     member = event.at("data", "object")
     organization_id = member.identifier("organization", "id")
     user_id = member.identifier("user", "user_id")

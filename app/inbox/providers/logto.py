@@ -28,7 +28,7 @@ def adapt(body: bytes) -> Sequence[IdentityEvent]:
     match event.value("event"):
         case "User.Created":
             return [_user(event, Change.CREATED, data)]
-        case "PostRegister":  # someone signed up; User.Created tells the same
+        case "PostRegister":  # someone signed up; User.Created says the same
             return [_user(event, Change.CREATED, event.at("user"))]
         case "User.Data.Updated" | "User.SuspensionStatus.Updated":
             return [_user(event, Change.UPDATED, data)]

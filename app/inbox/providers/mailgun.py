@@ -1,7 +1,7 @@
 """Mailgun: e-mail events in ``event-data``.
 
-The signature beside it covers a token only: a body is not proof of anything beyond that, so
-the inbox takes each token once.
+The signature covers only a token and proves nothing about the event, so the inbox accepts each
+token once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _kind(data: Document) -> EmailKind:
         case "failed" if data.text("severity") == "permanent":
             return EmailKind.BOUNCED
         case "failed":
-            return EmailKind.DEFERRED  # Mailgun goes on trying
+            return EmailKind.DEFERRED  # Mailgun continues to try
         case str() as name if name in _KINDS:
             return _KINDS[name]
         case _:

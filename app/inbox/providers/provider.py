@@ -123,7 +123,7 @@ class Provider:
 
 
 class Facts(TypedDict):
-    """What :func:`lifecycle` reads of every event."""
+    """The facts that :func:`lifecycle` reads of every event."""
 
     change: Change
     occurred_at: datetime

@@ -1,8 +1,8 @@
 """Resend: e-mail events, signed by Svix.
 
-``created_at`` beside ``type`` is the event's time; the one in ``data`` is the message's.
-A message to several people gives an event for each of them, and none says whom it is about: it
-is recorded for every ``to`` address and then puts nobody on the suppression list.
+The outer ``created_at`` is the event's time; that in ``data`` is the message's. A message to
+several people causes an event for each of them, which does not name the person. It is recorded for
+every ``to`` address, and suppresses none.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class BodyTooLarge(SignatureInvalid):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a valid signature says about the request."""
+    """The facts that a valid signature proves about the request."""
 
     message_id: str | None = None
     """The provider's id of the delivery, where the signature has one."""
@@ -65,7 +65,7 @@ def required_text(document: Mapping[str, object], name: str) -> str:
 
 
 def decoded(text: bytes) -> bytes:
-    """What was written in base64."""
+    """The bytes that were written in base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as fault:

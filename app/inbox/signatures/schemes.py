@@ -52,8 +52,8 @@ def verify(
 ) -> Verified:
     """The first scheme that matches; SignatureInvalid where none does.
 
-    ``body`` is the raw bytes, ``now`` seconds since 1970. Every scheme is tried, so that the time
-    does not tell which one matches. Raises CertificateUnavailable where a retry may succeed, and
+    ``body`` is the raw bytes, ``now`` seconds since 1970. Every scheme is tried, so the duration
+    does not reveal which one matches. Raises CertificateUnavailable where a retry may succeed, and
     BodyTooLarge where the body was too large for a scheme, which did not read it.
     """
     request = SignedRequest(_joined(headers), body, now)

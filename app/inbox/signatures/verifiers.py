@@ -195,7 +195,7 @@ def _hmac(key: bytes, content: bytes) -> bytes:
 
 
 def _any_equal(values: Sequence[str], expected: bytes) -> bool:
-    """Whether one value is equal; all are compared, so that the time does not tell which."""
+    """Whether one value is equal; all are compared, so the duration does not reveal which."""
     return sum(_equal(value, expected) for value in values) > 0
 
 

@@ -1,1 +1,1 @@
-"""What ``flask doctor`` and ``GET /v1/operations/findings`` check: one file for what is checked."""
+"""The checks of ``flask doctor`` and ``GET /v1/operations/findings``, one file for each subject."""

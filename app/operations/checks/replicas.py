@@ -1,4 +1,4 @@
-"""What the doctor checks of the replicas from which requests may read."""
+"""The doctor's checks of the replicas from which requests may read."""
 
 from __future__ import annotations
 

@@ -88,9 +88,8 @@ def leave_directory(user_id: UUID) -> None:
 def erase_requested(keys: Sequence[tuple[UUID, UUID]]) -> None:
     """Erase these users, each a tenant's id and a user's id, in a transaction each.
 
-    The inbox is searched once for all of them. The request of one stays where the person changes
-    meanwhile, events about them are to be applied or an error occurs, so that a later job tries
-    again.
+    The inbox is searched once for all of them. A request stays if the person has changed since, if
+    events about the person wait or if an error occurs, so that a later job tries again.
     """
     with application() as connection:
         erasures = connection.execute(select(ERASURES).where(_KEY.in_(keys))).all()

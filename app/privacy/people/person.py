@@ -48,7 +48,7 @@ class Person:
 
     @property
     def in_rows(self) -> Identifiers:
-        """What names the person in our own rows, where ``id`` and ``user_id`` are not a provider's.
+        """The person's identifiers in our rows, whose ``id`` and ``user_id`` are our own ids.
 
         The id of somebody else's membership may be equal to one of theirs.
         """

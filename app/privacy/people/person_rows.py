@@ -111,7 +111,7 @@ def targets_of(connection: Connection, person: Person) -> dict[str, list[str]]:
 
 
 def in_answers(connection: Connection, person: Person) -> Identifiers:
-    """What names the person in the service's own answers: also the ids of :func:`targets_of`.
+    """The person's identifiers in the service's own answers: also the ids of :func:`targets_of`.
 
     Only these ids are of one tenant only.
     """

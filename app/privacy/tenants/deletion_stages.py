@@ -185,7 +185,7 @@ def _about_tenant(events: Sequence[tuple[UUID, str, bytes]], deletion: Deletion)
 
 
 def _subjects_of(source: str, body: bytes) -> set[str]:
-    """What an event is about: people by id or ``email_key``, subscriptions and customers by id.
+    """The subjects of an event: people by id or ``email_key``, subscriptions and customers by id.
 
     Nothing if it cannot be read.
     """

@@ -1,4 +1,4 @@
-"""What the API's answers look like on a terminal."""
+"""The API's answers on a terminal."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class OperationGroup(click.Group):
         raise NotImplementedError
 
     def connect(self, ctx: click.Context) -> Send:
-        """What sends the requests of a command."""
+        """The client that sends the requests of a command."""
         raise NotImplementedError
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -126,7 +126,7 @@ def argument_of(argument: Argument, *, reads: bool, takes_words: bool = False) -
 
 
 def told_of(argument: Argument, *, reads: bool) -> str:
-    """What the positional argument is; an empty text where its name says it."""
+    """A description of the positional argument; an empty text if its name says enough."""
     label, named = label_of(argument, is_positional=True), OPTIONS.get(argument.name, argument.name)
     if not (named in HELP or argument.description):
         return ""

@@ -38,7 +38,7 @@ def read_row(
 
 
 def question_about(operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """The question whether to go on, with the name of the row."""
+    """The question whether to continue, with the name of the row."""
     known = [str(row[name]) for name in LABELS if row.get(name) is not None]
     path = " ".join(str(values[name]) for name in operation.names_in("path"))
     label, of = known[0] if known else path, ""

@@ -1,4 +1,4 @@
-"""What commands print about errors, and the question before they destroy something."""
+"""The messages of commands about errors, and the question before they destroy something."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Command(click.Command):
             raise refusal from None
 
     def refusal(self, ctx: click.Context, fault: Exception) -> click.ClickException | None:
-        """What is printed for an exception; None if it is a fault of the program."""
+        """The message for an exception; None if it is a fault of the program."""
         if isinstance(fault, UnicodeEncodeError):
             return click.UsageError(f"This is not UTF-8: {fault.object[:100]!a}")
         return fault if isinstance(fault, click.ClickException) else None
@@ -75,7 +75,7 @@ def ask(question: str, *, yes: bool) -> None:
 
 
 def reason(fault: Mapping[str, Any]) -> str:
-    """What is wrong with a value, for people: without the words that FastAPI's clients expect.
+    """The fault of a value, for people: without the words that FastAPI's clients expect.
 
     A value that violates our own rule is named, because it may be one of several in an option.
     """

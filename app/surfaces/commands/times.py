@@ -34,7 +34,7 @@ class Time(click.ParamType):
 
     @property
     def help(self) -> str:
-        """What can be given."""
+        """The forms of a time that the option accepts."""
         return f"Such as 2030-01-31 or 14d ({'14 days ago' if self.is_past else 'in 14 days'})."
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

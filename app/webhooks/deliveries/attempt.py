@@ -46,7 +46,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of an attempt. ``retry_after`` are the seconds that the answer asks for."""
+    """The result of an attempt. ``retry_after`` is the number of seconds that the answer asks f"""
 
     work: Work
     code: int | None = None

@@ -1,4 +1,4 @@
-"""Deliveries that wait, and the endpoints that fail meanwhile."""
+"""Waiting deliveries, and the endpoints that fail."""
 
 from __future__ import annotations
 

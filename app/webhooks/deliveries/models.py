@@ -1,4 +1,4 @@
-"""Deliveries: an event for an endpoint, and what came of it."""
+"""Deliveries: an event for an endpoint, and the result."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from app.webhooks.deliveries.models import DeliveryStatus
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "event_id": "evt_01936f2e7a3b7c1d9e4f2b6a8c0d1e2f",

@@ -51,8 +51,9 @@ ADD_DELIVERIES = Statement(
     prepare=False,
 )
 
-# Who holds the lock claims. PostgreSQL ends the transaction of a process that is frozen meanwhile. The
-# commit does not wait for the disk: what a crash of PostgreSQL undoes is only made again.
+# Only the process that holds the lock claims. PostgreSQL ends the transaction of a process that is
+# frozen meanwhile. The commit does not wait for the disk: what a crash of PostgreSQL undoes is only
+# made again.
 TRY_LOCK = Statement(
     "webhook_deliveries.try_lock",
     select(

@@ -1,4 +1,4 @@
-"""What the sender does in the database: add deliveries, claim those that are due, record results.
+"""The sender's work in the database: add deliveries, claim those that are due, record results.
 
 The rows are the truth. A claimed delivery has a lease: if its sender is killed, another sender
 claims it when the lease is over. So each event is delivered at least once.
@@ -42,9 +42,9 @@ def add_deliveries() -> int:
 def exchange(
     results: Sequence[Result], most: int, *, slow: Sequence[UUID] = (), most_slow: int = 0
 ) -> tuple[list[Work], int]:
-    """Store what came of attempts, and claim deliveries that are due, at most ``most``.
+    """Store the results of attempts, and claim deliveries that are due, at most ``most``.
 
-    At most ``most_slow`` of these are claimed of the endpoints in ``slow``.
+    At most ``most_slow`` of them belong to the endpoints in ``slow``.
 
     None is claimed while another sender claims. Endpoints that answered 410 or fail for too long are
     disabled; also returns how many. It is one transaction, because its round trips and its commit

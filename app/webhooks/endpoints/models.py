@@ -52,7 +52,7 @@ class WebhookEndpoint(Attributed, Row):
 
 
 class WebhookEndpointState(Model):
-    """What the sender keeps about an endpoint, and its secrets, encrypted with ``SECRETS_KEY``.
+    """The sender's state of an endpoint, and its secrets, encrypted with ``SECRETS_KEY``.
 
     ``headers`` and ``old_secret`` are JSON objects. ``failing_since`` is when the failures began that no success has
     followed. ``window_count`` attempts were made in the second that began at ``window_start``.

@@ -78,7 +78,7 @@ class Headers(JsonObject):
 
 
 class Documented(Schema):
-    """What the fields of all schemas here are, and an example of each."""
+    """Descriptions and examples of the fields that the schemas here share."""
 
     examples = {
         "url": "https://hooks.example.com/billing",
