@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from app.billing import mirror, reconcile
 from app.billing.handler import told_by
 from app.billing.health import LAST_EVENTS, WAITING, comparisons, has_api_key, has_receiver
@@ -21,6 +23,12 @@ OLDEST_WAITING = Statement(
     "SELECT id, source, body, bp_subscription_id, created_at FROM webhook_events"
     " WHERE status = 'waiting_tenant' ORDER BY created_at LIMIT :limit",
     prepare=False,
+)
+
+FIND_PROVIDERS = Statement(
+    "subscriptions.find_providers",
+    "SELECT DISTINCT bp_provider FROM subscriptions"
+    " WHERE tenant_id = :tenant_id AND bp_provider IS NOT NULL AND status_class <> 'ended'",
 )
 
 
@@ -90,3 +98,11 @@ def begin_comparison(name: str, *, actor: Actor) -> dict[str, Json]:
     reconcile.begin(provider, actor=actor)
     JOBS[COMPARE].push(name)
     return next(one for one in list_providers() if one["provider"] == name)
+
+
+def compare_tenant(tenant_id: UUID) -> None:
+    """Let jobs compare with the tenant's providers that have an API key, unless one does so now."""
+    for name in FIND_PROVIDERS.scalars(tenant_id=tenant_id):
+        if has_api_key(PROVIDERS[name], current_config()):
+            reconcile.begin(PROVIDERS[name])
+            JOBS[COMPARE].push(name)

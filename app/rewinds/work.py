@@ -16,6 +16,7 @@ from uuid import UUID
 
 import psycopg2
 
+from app.billing import status
 from app.core.actors import Actor
 from app.core.clock import utcnow
 from app.core.db import queries, tenancy
@@ -76,6 +77,8 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
     steps = made + [(kind, True) for kind, _ in reversed(made)]
     round_, number = divmod(current.step, len(steps))
     if error or round_ == ROUNDS:
+        if "subscriptions" in kinds:
+            status.compare_tenant(current.tenant_id)
         return service.finish(current, error=error)
     if current.position is None:
         position = FIND_OWN_POSITION.scalar(tenant_id=current.tenant_id, id=current.id)

@@ -4,7 +4,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from app import create_app
 from app.audit.models import AuditEvent
+from app.core.jobs.queues import Queue, connection, queue_named
 from app.rewinds.jobs import rewind
 from app.tenants.models import Tenant
 from tests import database
@@ -324,6 +326,24 @@ class TestLeftOut:
         assert codes_of(done) == left
         found = call("GET", path)
         assert (found["plan_name"], found["billing_city"]) == ("growth", "")
+
+    @pytest.mark.parametrize(("kind", "compared"), [("subscriptions", ["stripe"]), ("users", [])])
+    def test_the_billing_provider_is_compared_afterwards(
+        self, environment, api, call, tenant, position, kind, compared
+    ):
+        call("POST", "/v1/billing/subscriptions", SUBSCRIPTION, tenant_id=tenant)
+        database.execute("UPDATE subscriptions SET bp_provider = 'stripe'")
+        body = {"to": position(), "kinds": [kind], "dry_run": False}
+        made = call("POST", f"/v1/tenants/{tenant}/rewind", body)
+        api.sequence()
+
+        with create_app({**environment, "STRIPE_API_KEY": "rk_test"}).app_context():
+            rewind(made["id"])
+            jobs = queue_named(Queue.MAINTENANCE, connection()).jobs
+
+        begun = database.query("SELECT provider FROM billing_comparisons WHERE finished_at IS NULL")
+        queued = [one.args for one in jobs if one.func_name == "app.billing.jobs.compare"]
+        assert ([one.provider for one in begun], [one for (one,) in queued]) == (compared, compared)
 
     def test_an_erased_person(self, app, call, tenant, add_user, position, go_back):
         user = add_user("ada", "member", first_name="Ada")
