@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.core.db import queries
 from app.core.db.statements import Statement
-from app.core.errors import Conflict
+from app.core.errors import Conflict, NotFound
 from app.history import past
 from app.tenants.models import Tenant
 
@@ -71,14 +71,17 @@ def list_changes(tenant_id: UUID | str, since: str, until: str | None) -> Sequen
 
     Both are times or positions, as :func:`app.history.past.find` reads them. Each row is there
     once, in the order of the last changes, with each field that differs before and after. Raises
-    Invalid, NotFound and TooManyChanges.
+    Invalid, TooManyChanges, and NotFound, also for a moment before the tenant.
     """
     tenant = queries.get_row(Tenant, queries.visible_id(tenant_id))
+    start = past.find(since, ("query", "from"))
     values = {
         "tenant_id": tenant.id,
-        "since": past.find(since, ("query", "from")).position,
+        "since": start.position,
         "until": 2**62 if until is None else past.find(until, ("query", "to")).position,
     }
+    if start.time < tenant.created_at:
+        raise NotFound.of(Tenant)
     size = SIZE.one(**values, most=MAX_CHANGES)
     if size.changes > MAX_CHANGES or size.bytes > MAX_BYTES:
         raise TooManyChanges

@@ -106,7 +106,7 @@ def find(text: str, loc: Location) -> Moment:
                 raise Invalid(value_error(loc, "no event has this position yet", text))
             found = FIND_POSITION.first(position=position)
     if found is None:
-        return Moment(0, 0, time or utcnow())
+        return Moment(0, 0, time or datetime.min.replace(tzinfo=UTC))
     return Moment(found.position, found.number, time or found.created_at)
 
 

@@ -11,7 +11,11 @@ class ChangesQuerySchema(Schema):
 
     examples = {"since": "2026-11-20T17:00:00Z", "until": "2026-11-23T08:00:00Z"}
 
-    since = Str(data_key="from", required=True, description="Changes after this moment.")
+    since = Str(
+        data_key="from",
+        required=True,
+        description="Changes after this moment; before the tenant it is 404.",
+    )
     until = Str(data_key="to", description="Changes up to this moment; without it, until now.")
 
 

@@ -57,12 +57,12 @@ def test_each_row_is_there_once_with_what_differs(api, tenant, owner, position):
 
 def test_names_rows_and_who_changed_them_last(api, tenant, owner, position):
     user = create_user(tenant, first_name="Grace", last_name="Hopper")
-    start = position()
+    start = utcnow().isoformat()
     for token, name in ((owner, "A"), (platform_token(), "B"), (owner, "Grace")):
         api.patch(f"/v1/users/{user.id}", token=token, json={"first_name": name})
     position()
 
-    query = {"from": start or "0", "include": "target_name,actor_name"}
+    query = {"from": start, "include": "target_name,actor_name"}
     answer = api.get(path_of(tenant), token=platform_token(), query_string=query)
     assert answer.status_code == 200, answer.text
     (row,) = answer.get_json()["data"]
@@ -115,12 +115,12 @@ def rows_of(answer):
 class TestBounds:
     def test_too_many_changes_are_refused(self, api, tenant, owner, position, monkeypatch):
         create = {"idp_user_id": "x", "email": "x@example.com"}
-        start = position() or "0"
+        start = utcnow().isoformat()
         assert api.post("/v1/users", token=owner, json=create).status_code == 201
         position()
         monkeypatch.setattr(differences, "MAX_CHANGES", 0)
 
-        answer = api.get(f"{path_of(tenant)}?from={start}", token=platform_token())
+        answer = api.get(path_of(tenant), token=platform_token(), query_string={"from": start})
 
         assert (answer.status_code, answer.get_json()["code"]) == (409, "too_many_changes")
 
@@ -129,6 +129,12 @@ class TestBounds:
     )
     def test_refuses(self, api, tenant, owner, query):
         assert api.get(path_of(tenant) + query, token=owner).status_code == 422
+
+    @pytest.mark.parametrize("early", ["0", "2026-01-01T00:00:00Z"])
+    def test_a_moment_before_the_tenant_is_not_found(self, api, tenant, early):
+        answer = api.get(f"{path_of(tenant)}?from={early}", token=platform_token())
+
+        assert (answer.status_code, answer.get_json()["code"]) == (404, "tenant_not_found")
 
     def test_another_tenant_is_unknown(self, api, owner):
         other = create_tenant()

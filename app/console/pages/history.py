@@ -98,6 +98,9 @@ def list_changes(tenant_id: UUID) -> Shown:
     moments = {one.name: moment_of(given[one.name]) for one in MOMENTS if one.name in given}
     query = {**moments, "include": "target_name,actor_name"}
     answer = api.call("GET", f"/v1/tenants/{tenant_id}/changes", query=query)
+    if answer.status == 404:  # the moment is before the tenant
+        query["from"] = api.get_tenant(tenant_id).data["created_at"]
+        answer = api.call("GET", f"/v1/tenants/{tenant_id}/changes", query=query)
     refused = answer.status in (409, 422)
     rows = [] if refused else api.succeeded(answer).data[::-1]
     types = choices(*sorted({row["target_type"] for row in rows}))
