@@ -395,13 +395,3 @@ class TestLastOwner:
         for more in ({}, {"resource": place}):
             row = create_assignment(tenant, "owner", membership_id=member.id, **more)
             assert api.delete(f"{PATH}/{row.id}", token=platform_token()).status_code == 204
-
-
-class TestHostilePaths:
-    @pytest.mark.parametrize("part", ["%00", "%FF", "a" * 5000, "%0A", "..%2F..", "'"])
-    def test_are_answered(self, api, admin, part):
-        for path in (f"resources/{part}/1", f"resources/x/{part}", f"permissions/{part}"):
-            for method in ("GET", "PUT", "DELETE"):
-                body = {"json": {}} if method == "PUT" else {}
-                answer = api.request(method, f"/v1/{path}", token=admin, **body)
-                assert answer.status_code in (200, 204, 400, 403, 404, 414, 422), (path, method)

@@ -303,15 +303,6 @@ class TestList:
             role["id"] for role in (*templates, *own)
         )
 
-    def test_the_platform_sees_those_of_all_and_those_of_one(self, api, tenant):
-        create_role(tenant, key="clerk")
-        create_role(create_tenant(), key="foreign")
-
-        every = api.get(PATH, token=platform_token()).get_json()["data"]
-        one = api.get(f"{PATH}?tenant_id={tenant.id}", token=platform_token()).get_json()["data"]
-
-        assert {role["key"] for role in every} - {role["key"] for role in one} == {"foreign"}
-
 
 class TestDelete:
     def test_tells_how_often_it_is_used(self, api, tenant, admin):

@@ -26,12 +26,6 @@ def put(api, tenant):
 
 
 class TestNotes:
-    def test_are_empty_at_first(self, api, tenant):
-        answer = api.get(f"/v1/tenants/{tenant.slug}/notes", token=platform_token())
-
-        assert answer.get_json()["data"] == {"text": "", "updated_at": None, "updated_by": None}
-        assert answer.headers["ETag"] == '"0"'
-
     def test_are_replaced(self, api, tenant, put):
         first, second = put("One"), put("Two")
 
@@ -41,23 +35,18 @@ class TestNotes:
         assert read.get_json()["data"]["updated_by"] == "platform:platform-operator"
         assert [one.headers["ETag"] for one in (first, second)] == ['"1"', '"2"']
 
-    def test_only_replace_the_version_that_if_match_names(self, put):
+    def test_are_empty_in_a_version_that_if_match_can_name(self, api, tenant, put):
+        empty = api.get(f"/v1/tenants/{tenant.slug}/notes", token=platform_token())
         created = put("One", **{"If-Match": '"0"'})
         late = put("Two", **{"If-Match": '"0"'})
 
+        assert empty.get_json()["data"] == {"text": "", "updated_at": None, "updated_by": None}
+        assert empty.headers["ETag"] == '"0"'
         assert (created.status_code, late.status_code) == (200, 412)
 
     def test_have_at_most_10000_characters(self, put):
         assert put("n" * 10_000).status_code == 200
         assert put("n" * 10_001).status_code == 422
-
-    def test_of_an_unknown_tenant_are_404(self, api):
-        path = "/v1/tenants/0198a8f0-0000-7000-8000-000000000000/notes"
-
-        read = api.get(path, token=platform_token())
-        written = api.put(path, token=platform_token(), json={"text": TEXT})
-
-        assert [one.get_json()["code"] for one in (read, written)] == ["tenant_not_found"] * 2
 
     def test_are_hidden_from_the_tenant(self, api, tenant, put):
         put()

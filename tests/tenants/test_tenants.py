@@ -71,20 +71,6 @@ class TestCreateTenant:
 
 
 class TestListTenants:
-    def test_walks_all_tenants_once_while_others_are_created(self, api, superadmin):
-        earlier = [str(create_tenant().id) for _ in range(5)]
-
-        seen, cursor = [], ""
-        while cursor is not None:
-            answer = api.get(f"/v1/tenants?limit=2{cursor}", token=superadmin).get_json()
-            seen += [tenant["id"] for tenant in answer["data"]]
-            cursor = answer["next_cursor"] and f"&cursor={answer['next_cursor']}"
-            if len(seen) < 8:
-                create_tenant()
-
-        assert seen[:5] == earlier
-        assert len(set(seen)) == len(seen)
-
     def test_narrows_by_each_filter(self, api, superadmin):
         wanted = create_tenant(slug="one", plan_name="gold", is_active=False)
         create_tenant()
