@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from functools import partial
 
 import click
 from flask import Flask, current_app
@@ -27,12 +28,13 @@ log = logging.getLogger(__name__)
 jobs = OperationGroup("jobs", help="Run and inspect background work.")
 
 RUN = {
-    "scheduler": run_scheduler,
-    "sequencer": run_sequencer,
-    "sender": run_sender,
-    "log_streams": run_log_streams,
-    "billing": run_reader,
+    "scheduler": (run_scheduler, "Queue each periodic job when it is due, until SIGTERM."),
+    "sequencer": (run_sequencer, "Give events their positions, until SIGTERM."),
+    "sender": (run_sender, "Deliver events to webhook endpoints, until SIGTERM."),
+    "log_streams": (run_log_streams, "Write events to the targets of log streams, until SIGTERM."),
+    "billing": (run_reader, "Read from billing providers what changed, until SIGTERM."),
 }
+"""The parts of the background process: what runs each, and its command's help."""
 
 
 @jobs.command("worker")
@@ -66,51 +68,9 @@ def background() -> None:
     """Run all parts of the background process until SIGTERM.
 
     They are threads of one process: scheduler, sequencer, sender, log_streams, billing. One that
-    fails starts again; the others continue.
+    fails starts again; the others continue. What has begun is finished.
     """
     _run(*PARTS)
-
-
-@jobs.command("scheduler")
-def scheduler() -> None:
-    """Queue each periodic job when it is due, until SIGTERM."""
-    _run("scheduler")
-
-
-@jobs.command("sequencer")
-def sequencer() -> None:
-    """Give events their positions, until SIGTERM.
-
-    Several sequencers take turns.
-    """
-    _run("sequencer")
-
-
-@jobs.command("sender")
-def sender() -> None:
-    """Deliver events to webhook endpoints, until SIGTERM.
-
-    Deliveries that have begun are finished.
-    """
-    _run("sender")
-
-
-@jobs.command("log_streams")
-def log_streams() -> None:
-    """Write events to the targets of log streams, until SIGTERM.
-
-    Batches that have begun are finished.
-    """
-    _run("log_streams")
-
-
-@jobs.command("billing")
-def billing() -> None:
-    """Read from billing providers what changed, until SIGTERM.
-
-    Events that have begun are finished.
-    """
-    _run("billing")
 
 
 def _run(*parts: str) -> None:
@@ -118,7 +78,11 @@ def _run(*parts: str) -> None:
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    run_parts(_logging_app(), {part: RUN[part] for part in parts}, stopped=stopped)
+    run_parts(_logging_app(), {part: RUN[part][0] for part in parts}, stopped=stopped)
+
+
+for _part, (_, _help) in RUN.items():
+    jobs.command(_part, help=_help)(partial(_run, _part))
 
 
 def _logging_app() -> Flask:
