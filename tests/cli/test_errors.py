@@ -60,7 +60,7 @@ class TestJson:
     @pytest.mark.parametrize(
         ("words", "detail"),
         [
-            (["show", "nobody"], "There is no tenant nobody."),
+            (["show", "nobody"], "There is no tenant nobody; find it with"),
             (["show", ID], f"There is no tenant {ID}."),
             (["create", "--idp-org-id", "o", "--name", "n", "--slug", "taken"], "is taken"),
         ],

@@ -17,7 +17,7 @@ from tests.factories import (
 @pytest.fixture
 def run(app):
     def invoke(*words):
-        return app.test_cli_runner().invoke(args=[*map(str, words)])
+        return app.test_cli_runner().invoke(args=[*map(str, words)], prog_name="flask")
 
     return invoke
 
@@ -115,12 +115,18 @@ class TestSeveral:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["tenants", "show", "nobody"], "There is no tenant nobody."),
-        (["users", "list", "--tenant", "nobody"], "There is no tenant nobody."),
-        (["users", "show", "a@b.co"], "There is no user a@b.co."),
-        (["users", "show", "a@b.co", "--tenant", "acme"], "There is no user a@b.co in acme."),
-        (["memberships", "show", "a@b.co"], "There is no user a@b.co."),
-        (["plans", "show", "gold"], "There is no plan gold."),
+        (["tenants", "show", "nobody"], "There is no tenant nobody; find it with flask search."),
+        (
+            ["users", "list", "--tenant", "nobody"],
+            "There is no tenant nobody; find it with flask search.",
+        ),
+        (["users", "show", "a@b.co"], "There is no user a@b.co; find it with flask search."),
+        (
+            ["users", "show", "a@b.co", "--tenant", "acme"],
+            "There is no user a@b.co in acme; find it with flask search.",
+        ),
+        (["memberships", "show", "a@b.co"], "There is no user a@b.co; find it with flask search."),
+        (["plans", "show", "gold"], "There is no plan gold; find it with flask plans list."),
     ],
 )
 def test_a_row_that_is_missing_is_named(app, run, words, sentence):

@@ -73,9 +73,9 @@ class TestTokensIssue:
         [
             (["--superadmin", "--subject", "x"], "There is no platform superadmin x."),
             (["--user", "x", "--subject", "x"], "Give --subject with --superadmin."),
-            (["--user", "nobody@example.com"], "There is no user nobody@example.com."),
+            (["--user", "nobody@example.com"], "There is no user nobody@example.com; find it with"),
             (["--superadmin"], "There is no platform superadmin"),
-            (["--user", "x", "--tenant", "none"], "There is no tenant none."),
+            (["--user", "x", "--tenant", "none"], "There is no tenant none; find it with"),
             ([], "Give either --superadmin or --user."),
         ],
     )

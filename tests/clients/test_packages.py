@@ -268,12 +268,19 @@ class TestControlplane:
         other = controlplane("flags", "list", "other", CONTROLPLANE_TOKEN=token)
 
         assert own.returncode == 0, own.stderr
-        assert (other.returncode, other.stderr) == (1, "Error: There is no tenant other.\n")
+        assert (other.returncode, other.stderr) == (
+            1,
+            "Error: There is no tenant other; find it with controlplane search.\n",
+        )
 
     @pytest.mark.parametrize(
         ("words", "exit_code", "sentence"),
         [
-            ("users show nobody@acme.example", 1, "There is no user nobody@acme.example."),
+            (
+                "users show nobody@acme.example",
+                1,
+                "There is no user nobody@acme.example; find it with controlplane search.",
+            ),
             ("api-keys create --name n", 2, "Missing --permission."),
             ("--url http://127.0.0.1:{free} tenants list", 1, "Connection refused"),
         ],
@@ -289,7 +296,7 @@ class TestControlplane:
         unknown = controlplane("tenants", "list", "--json", CONTROLPLANE_TOKEN="sk_unknown")
 
         assert json.loads(refused.stderr) == {
-            "detail": "There is no plan gold.",
+            "detail": "There is no plan gold; find it with controlplane plans list.",
             "code": "plan_preset_not_found",
         }
         assert json.loads(unknown.stderr) == {"detail": "Not authenticated"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -51,8 +52,7 @@ def succeeded(
         if all(entry["type"] == "missing" and len(entry["loc"]) == 2 for entry in detail):
             absent = ", ".join(_place(entry["loc"], label) for entry in detail)
             raise Incomplete(f"Missing {absent}.", body)
-        faults = [f"{_place(entry['loc'], label)}: {reason(entry)}" for entry in detail]
-        detail = "; ".join(faults)
+        detail = "; ".join(_fault(entry, label) for entry in detail)
     elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
         detail = missing
         body = {**(body or {}), "detail": missing}
@@ -79,6 +79,13 @@ def where_listed(name: str, value: str) -> str:
         return ""
     group = click.get_current_context().command_path.rpartition(" ")[0]
     return f"; give its id ({group} list)"
+
+
+def _fault(entry: Mapping[str, Any], label: Callable[[str, str], str]) -> str:
+    """What is wrong, and where, with the command's names of arguments such as ``user_id``."""
+    place, loc = str(entry["loc"][0]), entry["loc"]
+    told = re.sub(r"\w+_id\b", lambda found: label(place, found[0]), reason(entry))
+    return f"{_place(loc, label)}: {told}"
 
 
 def _place(loc: list[Any], label: Callable[[str, str], str]) -> str:

@@ -54,7 +54,7 @@ class JsonValue(click.ParamType):
             found = json.loads(value)
         except (ValueError, RecursionError) as fault:
             self.fail(
-                f"This is not JSON, such as true, 10 or '\"text\"' with its quotes: {fault}.",
+                f"{value[:60]!r} is not JSON, such as true, 10 or '\"text\"' with its quotes: {fault}.",
                 param,
                 ctx,
             )
@@ -221,8 +221,7 @@ def _is_long(kind: click.Choice[str]) -> bool:
 def _help(argument: Argument, kind: click.ParamType) -> str:
     schema = argument.schema
     told = HELP.get(OPTIONS.get(argument.name, argument.name), argument.description)
-    text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", told)  # of a link the words
-    parts = [re.sub(r"\s+", " ", text.strip()) or "The value."]
+    parts = [re.sub(r"\s+", " ", told.strip()) or "The value."]
     inner = kind.inner if isinstance(kind, Nullable) else kind
     if isinstance(inner, Time):
         parts.append(inner.help)

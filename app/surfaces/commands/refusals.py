@@ -81,5 +81,5 @@ def reason(fault: Mapping[str, Any]) -> str:
     """
     told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
     if fault["type"] == "value_error" and value and isinstance(value, str):
-        return f"{told}: {printable(value[:100])}"
+        return f"{told.rstrip('.')}: {printable(value[:100])}"
     return told

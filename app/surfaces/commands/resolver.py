@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+import click
+
 from ..operations import Request, Send
 from .answers import get, succeeded
 from .parameters import OPTIONS, is_id
@@ -23,6 +25,8 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "override": ("/v1/billing/flags/overrides", ("flag_key",)),
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
+SEEN_BY = {"plan": "plans list", "membership": "memberships list", "override": "flags overrides"}
+"""The command that shows a kind's names, where it is not ``search``."""
 NARROWED = ("user", "subscription", "membership", "override")  # what a tenant has
 WITHOUT_ID = ("audit_events", "console", "limit", "platform_admin", "usage")
 """The types of targets in the audit trail that have other names than ids."""
@@ -77,7 +81,9 @@ class Resolver:
         where = f" in {self._tenant}" if narrowed else ""
         shown = printable(name)
         if not found:
-            raise _missing(kind, f"{shown}{where}")
+            program = click.get_current_context().find_root().info_name
+            hint = f"find it with {program} {SEEN_BY.get(kind, 'search')}"
+            raise _missing(kind, f"{shown}{where}; {hint}")
         ids = ", ".join(row["id"] for row in found)
         advice = "give" if where else "add --tenant SLUG, or give"
         raise Refused(f"Several {kind}s are called {shown}{where}: {advice} one of the ids {ids}.")

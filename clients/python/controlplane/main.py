@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .commands.names import GROUPS
+from .commands.names import GROUPS, WHERE_TO_BEGIN
 from .commands.operation_groups import OperationGroup
 from .commands.refusals import Refused
 from .operations import JSON, Answer, Operation, Request, Send, operations_of
@@ -32,12 +32,12 @@ class HttpGroup(OperationGroup):
 
 
 def over_http(url: str, token: str) -> Send:
-    """What sends the requests of commands to the service at ``url``."""
+    """What sends the requests of commands to the service at ``url``, with or without ``/v1``."""
     import httpx  # help and completion start without it
 
     from .connection import ApiError, Client
 
-    client = Client(url, token, attempts=3).get_httpx_client()
+    client = Client(url.rstrip("/").removesuffix("/v1"), token, attempts=3).get_httpx_client()
 
     def send(request: Request) -> Answer:
         sent = {"content" if isinstance(request.body, bytes) else "json": request.body}
@@ -48,21 +48,30 @@ def over_http(url: str, token: str) -> Send:
         except ApiError as refusal:
             answer = refusal.response
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
-            raise Refused(f"{url}: {str(fault) or type(fault).__name__}") from None
+            told = f"{url}: {str(fault) or type(fault).__name__}"
+            raise Refused(f"{told}. Check --url, or CONTROLPLANE_URL.") from None
         is_json = answer.headers.get("Content-Type", "").startswith(JSON)
         body = answer.json() if is_json else answer.text or None
+        if answer.status_code == 401:
+            told = (
+                "The service does not accept this token: it is wrong, has expired or was revoked."
+            )
+            raise Refused(f"{told} Set CONTROLPLANE_TOKEN.", body)
+        if answer.status_code >= 400 and not is_json:
+            raise Refused(f"{url} is not this service, or not ready: status {answer.status_code}.")
         return Answer(answer.status_code, answer.headers, body)
 
     return send
 
 
-@click.group("controlplane")
+@click.group("controlplane", epilog=WHERE_TO_BEGIN)
 @click.option("--url", envvar="CONTROLPLANE_URL", show_envvar=True, help="The service's address.")
 @click.version_option(package_name="controlplane-client")
 def main(url: str | None) -> None:
     """Call the API of a tenant control plane.
 
-    CONTROLPLANE_TOKEN is the API key or access token.
+    CONTROLPLANE_TOKEN is the API key or access token. Commands of the installation, such as doctor
+    and users erase, are in `flask` on its machine.
     """
 
 
