@@ -4,7 +4,6 @@ from app.cli.billing import billing
 from app.cli.console import console
 from app.cli.doctor import doctor
 from app.cli.events import events
-from app.cli.flags import flags
 from app.cli.generated import OperationGroup
 from app.cli.imports import export_file, import_file
 from app.cli.jobs import jobs
@@ -29,7 +28,6 @@ WITH_COMMANDS_BY_HAND = (
     doctor,
     events,
     export_file,
-    flags,
     import_file,
     jobs,
     mcp,

@@ -112,9 +112,8 @@ def found_in(request: Request, place: str, name: str, value: Any) -> bool:
 
 class TestCommands:
     def test_every_guarded_operation_has_one(self, app, generated):
-        # `flask tenants delete` has --now, too, `flask flags export` --flagd, and `flask scim test`
-        # fails if a step does.
-        by_hand = {"tenants_request_deletion", "flags_export_flagd", "scim_connection_tests_test"}
+        # `flask tenants delete` has --now, too, and `flask scim test` fails if a step does.
+        by_hand = {"tenants_request_deletion", "scim_connection_tests_test"}
         streams = {"access_streams_get", "event_streams_get", "flag_streams_get"}
         # Those of AuthZEN are for programs; `flask access explain` says more.
         authzen = {one.name for one in operations(app) if "/access/v1/" in one.path}

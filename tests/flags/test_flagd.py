@@ -166,10 +166,8 @@ class TestAnswer:
         create_preset(theme="plain")
         tenant = create_tenant()
 
-        shown = app.test_cli_runner().invoke(args=["flags", "export", "--flagd"])
-        of_one = app.test_cli_runner().invoke(
-            args=["flags", "export", "--flagd", "--tenant", tenant.slug]
-        )
+        shown = app.test_cli_runner().invoke(args=["flags", "export"])
+        of_one = app.test_cli_runner().invoke(args=["flags", "export", "--tenant", tenant.slug])
 
         assert json.loads(shown.stdout) == api.get(URL, token=key).json
         assert json.loads(of_one.stdout)["flags"]["theme"]["defaultVariant"] == "value-1"
