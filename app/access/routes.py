@@ -34,11 +34,11 @@ def explain(query: dict[str, Json]) -> Explanation:
     """Explain whether a person or an API key has a permission, step by step.
 
     All steps are shown, also those after the one that decides. The token's signature, issuer,
-    audience and times are not part of it. OFREP does not refuse a suspended tenant, every other
-    endpoint does. A tenant's credential can ask about its own tenant only, and it does not learn
+    audience and times are not part of it. OFREP does not refuse a suspended tenant,
+    everything else does. A tenant's credential can ask about its own tenant only, and it does not learn
     who is a platform superadmin.
 
-    A permission of the product, and any on a resource, is explained as AuthZEN's endpoints decide it.
+    A permission of the product, and any on a resource, is explained as AuthZEN decides it.
     """
     return service.explain(**query)
 

@@ -47,7 +47,7 @@ class AccessQuerySchema(Documented):
     resource_type = Str(max_length=MAX_CLAIM, description="The type of a registered resource.")
     resource_id = Str(
         max_length=MAX_ID,
-        description="The resource on which the permission is asked about, instead of a request.",
+        description="The resource on which the permission is asked about; with `resource_type`.",
     )
     subject = Str(
         min_length=1, max_length=MAX_CLAIM, description=f"The subject of a user token. {ONE_OF}"

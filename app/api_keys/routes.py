@@ -43,7 +43,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
 
     A platform credential creates a key of one tenant with `tenant_id`. Without it, and without an
     organization in its token, it creates a platform key, which has its permissions in **all**
-    tenants; the answer's `tenant_id` is then null. A tenant can have 100 active keys.
+    tenants. A tenant can have 100 active keys.
 
     A key that expires can only create keys that expire no later: set `expires_at`.
     """

@@ -17,6 +17,7 @@ from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.parser import query_values
 from app.core.json_text import Json
+from app.core.openapi.descriptions import noun
 
 blp = Blueprint(
     "audit", __name__, url_prefix="/v1/audit-events", description="Who changed what, and when."
@@ -89,10 +90,12 @@ def add_history(
     @blueprint.get(f"{rule}/history")
     @requires(Permission.AUDIT_READ, platform_only=platform_only)
     @blueprint.arguments(schemas.HistoryQuerySchema, location="query")
+    @blueprint.doc(
+        summary=f"List the changes of one {noun(target_type)}, newest first, also of a deleted one."
+    )
     @blueprint.columns("created_at", "action", "actor_name", "actor", "changes")
     @blueprint.response(200, schemas.HistoryEntrySchema(many=True))
     def list_history(query: dict[str, Json], **path: str) -> Page:
-        """List the changes of this resource, newest first, also after its deletion."""
         (row_id,) = path.values()
         page = history.list_history(target_type, row_id, query["paging"])
         if not page.items:

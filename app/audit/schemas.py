@@ -76,7 +76,7 @@ class AuditQuerySchema(Documented, PageQuerySchema):
     tenant_id = Uuid(metadata=ONE_TENANT)
     target_type = Literal(*TARGET_TYPES, description="Only changes of this type of row.")
     target_id = Str(description="Only changes of the row with this id.")
-    actor = Str(description="Only changes by this actor, named as in the answer.")
+    actor = Str(description="Only changes by this actor, named as in the list.")
     action = Literal(*TARGET_TYPE_OF, description="Only this action.")
 
 

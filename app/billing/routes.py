@@ -84,9 +84,9 @@ def list_providers() -> list[dict[str, Json]]:
 @providers.response(202, BillingProviderSchema)
 @providers.raises(NotFound.of("provider"), ApiKeyMissing)
 def reconcile(provider: str) -> dict[str, Json]:
-    """Compare the subscriptions with the billing provider's, and repair what differs.
+    """Compare all subscriptions with a billing provider's in a job, and repair what differs.
 
-    A job does it. A comparison that is under way continues.
+    A comparison that is under way continues.
     """
     return status.begin_comparison(_known(provider), actor=current_actor())
 

@@ -43,7 +43,7 @@ WORKS = "works"
 @click.option("--dry-run", is_flag=True, help="Show what would be repaired, and write nothing.")
 @json_option
 def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
-    """Compare all subscriptions with PROVIDER's, and repair them.
+    """Compare all subscriptions with PROVIDER's now, and repair them.
 
     It takes the place of the job: a comparison that is under way continues, also if this command
     is interrupted.

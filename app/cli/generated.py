@@ -8,12 +8,18 @@ from flask.cli import AppGroup, ScriptInfo
 from app.cli.base import Group
 from app.cli.calls import in_process
 from app.surfaces.commands import operation_groups
+from app.surfaces.commands.names import WHERE_TO_BEGIN
 from app.surfaces.in_process import operations
 from app.surfaces.operations import Operation, Send
 
 
 class Commands(AppGroup):
     """The commands of an application. One that does not exist is refused with a suggestion."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names. The help of ``flask`` asks for them, and ends with the first steps."""
+        ctx.command.epilog = WHERE_TO_BEGIN
+        return super().list_commands(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         found = super().get_command(ctx, cmd_name)

@@ -45,7 +45,7 @@ FAULTS = ("line", "type", "idp_org_id", "name", "errors")
 def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_json: bool) -> None:
     """Import tenants, users and more from JSON Lines.
 
-    The FILE - is standard input.
+    The FILE - is standard input. It is applied here; flask imports create leaves it to a worker.
 
     The exit code is 1 if a line has faults. A worker continues the import if this command is
     interrupted; --resume does it at once. docs/guides/importing.md describes the lines.
@@ -63,7 +63,7 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
 @output_option
 @with_appcontext
 def export_file(tenant: str, output: str) -> None:
-    """Write a tenant as JSON Lines, for `flask import`.
+    """Write a tenant as JSON Lines that `flask import` reads.
 
     TENANT is a slug or an id. For everything that is stored about a tenant use `flask tenants export`.
     """

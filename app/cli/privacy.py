@@ -49,10 +49,10 @@ output_option = click.option(
 @tenant_option
 @output_option
 def export_user(user: str, tenant: str | None, output: str) -> None:
-    """Write all stored data about a person as JSON, by table.
+    """Write all data of a person in all tenants as JSON.
 
-    The data are those of all tenants. USER is an id, an e-mail address or an idp_user_id. The
-    counts go to standard error.
+    The data are grouped by table. USER is an id, an e-mail address or an idp_user_id. The counts go
+    to standard error. For what one tenant stores use flask privacy export.
     """
     tenant_id = _tenant_id(tenant)
     with snapshot() as connection, _bar() as progress:
@@ -64,9 +64,10 @@ def export_user(user: str, tenant: str | None, output: str) -> None:
 @click.argument("tenant")
 @output_option
 def export_tenant(tenant: str, output: str) -> None:
-    """Write all stored data of a tenant and its people as JSON.
+    """Write all stored data of a tenant and its people, as JSON.
 
-    The data are grouped by table. TENANT is a slug or an id. The counts go to standard error.
+    The data are grouped by table. TENANT is a slug or an id. The counts go to standard error. For a
+    file that flask import reads use flask export.
     """
     tenant_id = find_tenant_id(tenant)
     with snapshot() as connection, _bar() as progress:
@@ -84,12 +85,13 @@ def export_tenant(tenant: str, output: str) -> None:
 def erase_user(
     user: str, tenant: str | None, allow_ownerless: bool, yes: bool, as_json: bool
 ) -> None:
-    """Erase a person permanently, in all tables and tenants.
+    """Erase a person in all tenants, permanently.
 
-    That includes the inbox and the audit trail. USER is an id, an e-mail address or an
-    idp_user_id. Anonymous rows and the structure of the audit trail remain. First delete the
-    person at the identity provider. Otherwise its next event about the person stores the data
-    again. Backups are not changed. The files of failed imports are removed, whoever they are about.
+    To erase one tenant's user use flask users delete. All tables are searched, the inbox and the
+    audit trail included. USER is an id, an e-mail address or an idp_user_id. Anonymous rows and the
+    structure of the audit trail remain. First delete the person at the identity provider; its next
+    event about the person would store the data again. Backups are not changed. The files of failed
+    imports are removed, whoever they are about.
 
     Addresses are found in encoded texts too. Webhook bodies that are not JSON are removed, whoever
     they are about. Metadata and texts that others have in their own rows are not searched.

@@ -33,7 +33,8 @@ def reconcile(tenant: str | None, as_json: bool) -> None:
     """Classify all subscriptions and set all tenants' plans again.
 
     A subscription is classified by its state. Run it after an upgrade with new states, or after a
-    change of DEFAULT_PLAN. Each tenant has its own transaction.
+    change of DEFAULT_PLAN. Each tenant has its own transaction. To ask a provider for its
+    subscriptions use flask billing reconcile.
     """
     tenant_ids = _tenant_ids(tenant)
     changed = 0

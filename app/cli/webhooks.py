@@ -18,7 +18,7 @@ from app.surfaces.commands.output import print_rows
 from app.surfaces.commands.refusals import Refused
 from app.surfaces.commands.text import print_json
 
-webhooks = OperationGroup("webhooks", help="Show the inbox, apply events again, test a receiver.")
+webhooks = OperationGroup("webhooks")
 
 
 @webhooks.command("stats")

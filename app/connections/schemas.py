@@ -30,7 +30,7 @@ KEYS = {"maxItems": 5}  # of a client, which has two while it changes its key
 JWK_MEMBERS = frozenset({"kty", "crv", "x", "y", "n", "e", "kid", "use", "alg"})
 MAX_JWK_TEXT = 1400  # characters; the modulus of an RSA key of 8,192 bits
 SERVED = (
-    "The requests of a `disabled` connection are answered with 403, and those of one that is"
+    "The requests of a `disabled` connection are refused (403), and those of one that is"
     " `testing` unless they read."
 )
 RSA_BITS = range(2048, 4097)
@@ -69,11 +69,12 @@ class Documented(Schema):
         " membership's. Any other role, which needs `roles:write`, is assigned to the group. Nobody"
         " can give a role that they could not give to a person.",
         "public_keys": "The keys (JWK: RSA of 2,048 to 4,096 bits, P-256 or Ed25519) of a client that"
-        " signs assertions for /scim/oauth/token (RFC 7523).",
+        " gets its tokens by signed assertions (RFC 7523).",
         "acts_as": "The role with which the connection makes its changes: that of whoever created it."
         " Only one that acts as an owner can change owners.",
         "old_expires_at": "The end of the token before the last rotation.",
-        "deactivate": "What `active: false` and DELETE end: the membership, or also the user.",
+        "deactivate": "What the directory ends if it deactivates or deletes a person: the membership,"
+        " or also the user.",
         "last_request_at": "When the last request came (UTC); null before the first.",
         "last_error": "The last request that was answered with an error; empty without one.",
         "last_error_at": "When that was (UTC); null without an error.",

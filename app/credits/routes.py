@@ -30,7 +30,7 @@ BLUEPRINTS = (blp,)
 @blp.response(200, schemas.CreditBalanceSchema(many=True))
 @reads_primary
 def list_credits(query: dict[str, Json]) -> Sequence[Any]:
-    """List a tenant's balances, now or as of a time in the past."""
+    """List a tenant's balances of credits, now or at a time in the past."""
     tenant_id, at = target_id(query.pop("tenant_id", None)), query.pop("at", None)
     if at is None:
         return service.list_balances(tenant_id, **query, actor=current_actor())

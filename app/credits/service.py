@@ -28,7 +28,7 @@ from app.tenants.models import Tenant
 LOTS_SHOWN = 100  # of each balance
 NEWEST = 2**63 - 1  # above the number of every entry
 FAULTS = {
-    "unknown": ("feature", "the tenant's plan has no such credits"),
+    "unknown": ("feature", "the tenant's plan has no limit of the kind `credits` with this key"),
     "too_many": ("feature", "1000 lots have credits left; grant larger ones, or revoke some"),
     "too_large": ("amount", f"all grants that have not expired can have at most {10**18}"),
     "ends": ("expires_at", "must be in the future, and after starts_at"),

@@ -79,7 +79,7 @@ def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
 @blp.arguments(schemas.ValuesSchema)
 @blp.response(200, schemas.ValidSchema)
 def validate(query: dict[str, Json], body: dict[str, Json]) -> dict[str, bool]:
-    """Check an entity's values against the custom fields; a 422 lists the errors at `values`."""
+    """Check an entity's values against the custom fields, and list the errors."""
     tenant_id = target_id(query.get("tenant_id"))
     fields = service.active_fields(tenant_id, body["entity_type"])
     rules = [Rule.of(field) for field in fields]

@@ -145,7 +145,7 @@ class MetaDataQuerySchema(PageQuerySchema):
 
     meta_data = MetaDataFilters(
         metadata={
-            "description": "Filters by searchable custom fields: `meta_data.<field_key>=` or"
+            "description": "Filters by searchable custom fields. They are `meta_data.<field_key>=` or"
             " `meta_data[<field_key>]=`. Several are allowed, and one range (`<field_key>__gte` and"
             " `__lte`) or one prefix (`<field_key>__prefix`) in addition.",
             "additionalProperties": {"type": "string"},

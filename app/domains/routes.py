@@ -58,7 +58,7 @@ def list_domains(query: dict[str, Any]) -> Page:
 @blp.response(201, schemas.DomainSchema)
 @blp.raises(DomainExists, OwnerJoinRole, TooManyDomains)
 def create(query: dict[str, Any], body: dict[str, Any]) -> Domain:
-    """Create a domain; set the TXT record of the answer to verify it.
+    """Create a domain; set the TXT record that it shows to verify it.
 
     The service looks for the record after 1, 5 and 30 minutes, then at longer intervals for 72
     hours, and whenever `verify` asks. A name that another tenant has verified can be created, but
@@ -106,8 +106,8 @@ def verify(domain_id: str) -> Domain:
 
     The result is in `state` and `error` a few seconds later, when `checked_at` is new. A domain that
     is `failed` or `lapsed` is `pending` again. Within 10 seconds after a check nothing happens.
-    409 `domain_taken`: the last check has found the record, but another tenant still has the
-    verified domain.
+    It is refused (409 `domain_taken`) if the last check has found the record, but another tenant
+    still has the verified domain.
     """
     return service.request_check(domain_id, actor=current_actor())
 
@@ -120,8 +120,8 @@ def verify(domain_id: str) -> Domain:
 def sweep(query: dict[str, Any], domain_id: str) -> sweeps.Sweep:
     """Let in or suggest the people of a verified domain whom the identity provider knew before.
 
-    Each request looks at up to 100 people whose address the provider has verified, as the domain's
-    `join` says. People who are, or were, members do not change. A preview shows what this request
+    Each call looks at up to 100 people whose address the provider has verified, as the domain's
+    `join` says. People who are, or were, members do not change. A preview shows what this call
     would do, with ids that are not used.
     """
     return sweeps.sweep(

@@ -123,8 +123,8 @@ class DomainCreateSchema(Documented):
 
     name = DomainName(
         required=True,
-        description="In any form; 422 `public_suffix` for one such as `co.uk`, and"
-        " `free_mail_domain` for one such as `gmail.com`.",
+        description="In any form; but not one such as `co.uk` (`public_suffix`) or `gmail.com`"
+        " (`free_mail_domain`).",
     )
     include_subdomains = Bool(load_default=False)
     join = Choice(Join, load_default=Join.OFF)
@@ -166,7 +166,7 @@ class SweepQuerySchema(Documented):
     """Whether to only tell what would happen, and where to go on."""
 
     preview = Bool(load_default=False, description="Only tell what would happen.")
-    after = Str(load_default="", description="`next_after` of the answer before.")
+    after = Str(load_default="", description="`next_after` of the call before.")
 
 
 class SweepSchema(Documented, AnswerSchema):

@@ -31,7 +31,7 @@ def list_events(
     Read again with `after` set to `next_cursor`, which is never null: so no event is missed,
     however late it was committed, and none comes twice. A tenant's credential reads the events of
     its tenant; those of plans and of e-mail are the platform's. Events are kept for `EVENT_DAYS`;
-    a position whose following events are gone is 410 with the `oldest` position.
+    a position whose following events are gone is refused (410), with the `oldest` position.
     """
     waits = query.pop("wait") > 0
     page = service.list_events(**query)

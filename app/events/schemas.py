@@ -140,7 +140,7 @@ class FeedQuerySchema(Documented):
     )
     types = EventTypes(
         description="Only these types, separated by commas; `membership.*` stands for all"
-        " that begin so. They are listed at the schema `Event`."
+        " that begin so; see the [event types](../reference/event-types.md)."
     )
     tenant_id = Uuid(metadata=ONE_TENANT)
     limit = Int(

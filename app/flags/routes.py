@@ -83,7 +83,7 @@ def explain_flag(query: dict[str, Json], key: str) -> dict[str, Json]:
 def export_flagd(query: dict[str, Json]) -> Response:
     """Export the flags of all tenants as a flagd document, for evaluation without requests.
 
-    The values are those of OFREP at this moment, for contexts whose `tenant_id` is the tenant's id.
+    The values are those of OFREP at this moment. An evaluation's context names the tenant by its id.
     """
     response = Response(json_text.dumps(flagd.document(**query)), content_type="application/json")
     response.add_etag()

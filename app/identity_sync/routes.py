@@ -25,7 +25,7 @@ blp = Blueprint(
 def list_waiting(query: dict[str, Any]) -> Page:
     """List what waits for its organization or user, and people without a membership.
 
-    The times of the query compare with `since`.
+    Filters by time compare with `since`.
     """
     return waiting.list_waiting(query["paging"])
 

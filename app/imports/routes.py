@@ -81,9 +81,9 @@ def list_imports(query: dict[str, Any]) -> Page:
 @blp.doc(requestBody=BODY, responses=REFUSALS)
 @blp.response(202, ImportSchema)
 def create() -> tuple[Import, dict[str, str]]:
-    """Create an import (JSON Lines) of tenants, users, memberships, subscriptions and overrides.
+    """Create an import that a worker applies: tenants, users and more as JSON Lines.
 
-    A worker applies the lines in their order. Each line is applied, or reported among the faults of
+    The lines are applied in their order. Each line is applied, or reported among the faults of
     the import. The same file again changes nothing.
     """
     made = service.create_import(_file(request), is_queued=True, actor=current_actor())

@@ -58,7 +58,7 @@ def list_streams(query: dict[str, Any]) -> Page:
 def create(query: dict[str, Any], body: dict[str, Any]) -> LogStream:
     """Create a log stream.
 
-    A tenant's stream gets the tenant's events, as the tenant reads them at `/v1/events`, but never
+    A tenant's stream gets the tenant's events, as the tenant reads them in the feed, but never
     the token of an invitation. Without `tenant_id`, and without an organization in the token, it is
     a stream of the platform, which gets the events of **all** tenants. Each can have 10 streams. A
     batch is written when it is full, and at least once a minute. Also needs `events:read`.
@@ -107,7 +107,7 @@ def test(stream_id: str) -> LogStream:
     """Write a marked record soon, in the background, also while the stream is paused.
 
     The result is in `tested_at` and `test_error` of `include=progress` a few seconds later. While
-    a test is under way, a further request starts no other.
+    a test is under way, no other starts.
     """
     return service.request_test(stream_id, actor=current_actor())
 

@@ -87,7 +87,7 @@ def get_plan(preset_id: str) -> PlanPreset:
 def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -> PlanPreset:
     """Update a plan preset: rename it or replace its flags, for all tenants of the plan.
 
-    The body may be a preset as it was read. The `name` cannot change while a tenant or a
+    A preset can be sent as it was read. The `name` cannot change while a tenant or a
     subscription that has not ended has the plan (409 `plan_in_use`); `display_name` can. A flag that
     overrides use can be removed only with `?force=true`, and cannot get another type (409
     `flag_in_use`).
@@ -102,7 +102,7 @@ def update_plan(query: dict[str, Json], body: dict[str, Json], preset_id: str) -
 def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
     """Preview what an update of a plan preset would change; nothing is written.
 
-    The body is that of the update. Limits are compared with what tenants use now.
+    It takes what the update takes. Limits are compared with what tenants use now.
     """
     return preview.preview(preset_id, body)
 
@@ -112,10 +112,7 @@ def preview_plan(body: dict[str, Json], preset_id: str) -> dict[str, Json]:
 @plans.response(204)
 @plans.raises(PlanInUse)
 def delete_plan(preset_id: str) -> None:
-    """Delete an unused plan preset.
-
-    409 while a tenant, an override or a subscription that has not ended uses it.
-    """
+    """Delete an unused plan preset: no tenant, override or running subscription has it."""
     presets.delete_preset(preset_id, actor=current_actor())
 
 
@@ -137,7 +134,7 @@ def explain_plan(tenant_id: str) -> dict[str, object]:
 def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
     """Assign a plan to a tenant, for a trial, a pilot, a comped or an internal tenant.
 
-    It takes precedence over every subscription until it ends or is deleted. The same request again
+    It takes precedence over every subscription until it ends or is deleted. Assigning it again
     changes or extends it. `If-Match` names the tenant's version.
     """
     assignments.assign(tenant_id, **body, actor=current_actor())
@@ -151,7 +148,7 @@ def assign_plan(body: dict[str, Json], tenant_id: str) -> dict[str, object]:
 def withdraw_plan(tenant_id: str) -> None:
     """Delete a tenant's assigned plan; its subscription, or the default plan, decides again.
 
-    404 where no plan is assigned. `If-Match` names the tenant's version.
+    `If-Match` names the tenant's version.
     """
     assignments.withdraw(tenant_id, actor=current_actor())
 
@@ -174,7 +171,7 @@ def list_prices(query: dict[str, Json]) -> Page:
 def set_price(query: dict[str, Json], body: dict[str, Json]) -> dict[str, Json]:
     """Set the plan that a price gives, and the limit that gets its quantity.
 
-    The answer tells which subscriptions change: a job gives them the plan within a minute. With
+    It shows which subscriptions change: a job gives them the plan within a minute. With
     `?dry_run=true` nothing is written.
     """
     return plan_prices.set_price(body, **query, actor=current_actor())

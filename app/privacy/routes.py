@@ -20,12 +20,13 @@ blp = Blueprint(
 @blp.response(202, UserErasureSchema)
 @blp.raises(OwnerOnly, LastOwner)
 def request_erasure(user_id: str) -> UserErasure:
-    """Erase a user, which cannot be undone; the user is deactivated at once.
+    """Erase a user in one tenant, which cannot be undone; the user is deactivated at once.
 
     A job does the rest: the user, the memberships and all that the tenant stores about the person
     are deleted or redacted. Users of the same person in other tenants stay as they are. What the
     platform stores is erased too if a platform credential asks for it and the person is no user,
-    member or contact of another tenant, and no superadmin.
+    member or contact of another tenant, and no superadmin. To erase a person in all tenants, use
+    `flask users erase`.
     """
     return erasure_requests.request(user_id, actor=current_actor())
 
@@ -34,13 +35,13 @@ def request_erasure(user_id: str) -> UserErasure:
 @requires(Permission.USERS_WRITE)
 @blp.response(200, UserExportSchema, shown_once=("tables",))
 def export(user_id: str) -> dict[str, object]:
-    """Export what is stored about a user, table by table.
+    """Export what is stored about a user in one tenant, table by table.
 
     The newest 1,000 rows of each table: the user, memberships, what a directory sent, where the
     address is a contact, the changes of the user, and what the user did (`actions`, without
     values). `audit_events` and `actions` also need `audit:read`; without it they are left out, and
-    `incomplete` names them. For a platform credential also the records of e-mail. `flask users
-    export` also reads what no index finds, such as received webhooks. The export is recorded in the
+    `incomplete` names them. For a platform credential also the records of e-mail. To
+    export all rows of all tenants, received webhooks included, use `flask users export`. The export is recorded in the
     audit trail.
     """
     principal = current_principal()

@@ -24,7 +24,7 @@ blp = Blueprint("rewinds", __name__, url_prefix="/v1", description="Going back i
 def create(body: dict[str, Json], tenant_id: str) -> tuple[Any, int, dict[str, str]]:
     """Make a tenant's rows again what they were at an earlier moment; by default a preview.
 
-    With `dry_run` false a job makes the changes, each by its ordinary rules, audited and with its
+    With `dry_run=false` a job makes the changes, each by its ordinary rules, audited and with its
     event. A row whose change is refused stays as it is, and is listed in `left_out`. Deleted rows
     come back with their ids; users, memberships and subscriptions created since are deactivated or
     cancelled, other rows created since are deleted. Erased people, revoked keys, ended sessions,

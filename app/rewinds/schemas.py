@@ -52,7 +52,7 @@ class RewindCreateSchema(Schema):
         description="Only the rows with these ids; no resources, as their ids are names.",
         **ONLY,
     )
-    dry_run = Bool(load_default=True, description="Change nothing, and answer what would change.")
+    dry_run = Bool(load_default=True, description="Change nothing, and show what would change.")
 
 
 class RewoundRowSchema(AnswerSchema):

@@ -95,7 +95,7 @@ def set_permission(body: dict[str, Any], permission_key: str) -> ProductPermissi
 @permissions.response(204)
 @permissions.raises(PermissionInUse)
 def delete_permission(permission_key: str) -> None:
-    """Delete a permission of the product; 409 while a role has it."""
+    """Delete a permission of the product; refused (409) while a role has it."""
     product_permissions.delete(permission_key, actor=current_actor())
 
 
@@ -156,8 +156,8 @@ def update_role(body: dict[str, Any], role_id: str) -> AccessRole:
 def delete_role(query: dict[str, Any], role_id: str) -> None:
     """Delete a role.
 
-    409 `role_in_use` with the number while it is assigned or inherited. With `replace_with` the
-    other role takes its place, for up to 1,000 uses.
+    It is refused (409 `role_in_use`) while it is assigned or inherited. With `replace_with` the other
+    role takes its place, for up to 1,000 uses.
     """
     service.delete(role_id, **query, actor=current_actor())
 
@@ -259,7 +259,7 @@ def set_resource(
 @resources.response(204)
 @resources.raises(ResourceInUse)
 def delete_resource(query: dict[str, Any], resource_type: str, resource_id: str) -> None:
-    """Delete a resource; 409 while others are below it, or roles are assigned for it."""
+    """Delete a resource; refused (409) while others are below it, or roles are assigned for it."""
     access_resources.delete(_tenant(query), resource_type, resource_id, actor=current_actor())
 
 

@@ -161,10 +161,10 @@ class SourceHeadersSchema(Schema):
 
     source_timestamp = SourceTimestamp(
         data_key="X-Source-Timestamp",
-        description="The provider's time of the values in the body: RFC 3339, or Unix time. An"
-        " update that is not newer than the newest applied one answers 200 with the unchanged row and"
-        " `X-Update-Ignored: stale`. With this header, send all the provider's fields each time."
-        " Only for platform credentials.",
+        description="The provider's time of the values: RFC 3339, or Unix time. An update that is not"
+        " newer than the newest applied one is ignored. Its answer is 200 with the unchanged row and"
+        " `X-Update-Ignored: stale`. Send all the provider's fields each time. Only for platform"
+        " credentials.",
     )
 
 

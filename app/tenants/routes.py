@@ -83,7 +83,7 @@ def get_meta_data(tenant_id: str) -> Tenant:
 @blp.arguments(schemas.TenantMetaDataPatchSchema)
 @blp.response(200, schemas.TenantMetaDataSchema)
 def patch_meta_data(body: dict[str, Json], tenant_id: str) -> Tenant:
-    """Merge-patch a tenant's metadata (RFC 7396)."""
+    """Change some keys of a tenant's metadata, by a merge patch (RFC 7396)."""
     return service.patch_meta_data(tenant_id, body["patches"], actor=current_actor())
 
 
@@ -105,8 +105,8 @@ def set_active(query: dict[str, Json], tenant_id: str) -> Tenant:
 def suspend(body: dict[str, Json], tenant_id: str) -> Tenant:
     """Suspend a tenant; of a suspended tenant only the reason is changed.
 
-    The reason is in the audit trail, and in reads with `include=suspension_reason`.
-    `PATCH …/active` activates the tenant again, and removes the reason.
+    The reason is in the audit trail, and in reads with `include=suspension_reason`. Activating the
+    tenant removes it.
     """
     return service.suspend(tenant_id, body["reason"], actor=current_actor())
 
@@ -163,7 +163,7 @@ def request_deletion(body: dict[str, Json], tenant_id: str) -> Any:
 @blp.response(200, schemas.TenantDeletionSchema)
 @blp.raises(NotFound.of(TenantDeletion))
 def get_deletion(tenant_id: str) -> Any:
-    """Show when a tenant will be deleted; 404 if nobody has requested it."""
+    """Show when a tenant will be deleted, if somebody has requested it."""
     return deletion.get_deletion(tenant_id)
 
 

@@ -78,9 +78,9 @@ def settle(body: dict[str, Json], hold_id: str) -> Any:
     """Count what was used of a hold, and end it; what was not used is free again.
 
     More than was held is counted if it fits. If it does not, what was held is counted, the hold ends,
-    and the answer is 409 `limit_reached` with the rest as `over_by`. A hold that has expired can be
+    and the rest is refused (409 `limit_reached`), as `over_by`. A hold that has expired can be
     settled for 24 hours: what fits is counted, the rest is `over_by`, and `is_late` is true. The same
-    amount again gets the same answer.
+    amount again changes nothing.
     """
     return _answer(holds.settle(hold_id, **body, actor=current_actor()))
 
@@ -112,7 +112,7 @@ def release(hold_id: str) -> None:
 def create_lease(body: dict[str, Json]) -> Any:
     """Lend up to `amount` of a hard limit to a client, which then uses it without asking.
 
-    If less is free, less is lent; if nothing is free, the answer is 409. The client reports what it
+    If less is free, less is lent; if nothing is free, it is refused (409). The client reports what it
     has used. What a client that stopped did not report is free again when the lease expires.
     """
     lease = holds.hold(take_target_id(body), **body, kind=HoldKind.LEASE)
@@ -128,9 +128,9 @@ def renew_lease(body: dict[str, Json], lease_id: str) -> Any:
     """Report what is used of a lease, and renew it.
 
     The use since the last report is counted. Of more than was lent, what fits is counted; if some does
-    not fit, the lease ends with the rest as `over_by`, and the answer is 409 `limit_reached`. A lease
+    not fit, the lease ends, and the rest is refused (409 `limit_reached`), as `over_by`. A lease
     that has expired can be reported for 24 hours, as a hold, and ends then. A lease also ends with its
-    period. The same report again gets the same answer.
+    period. The same report again changes nothing.
     """
     return _answer(holds.renew(lease_id, **body, actor=current_actor()))
 

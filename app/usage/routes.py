@@ -47,8 +47,8 @@ ANSWER = {
 def consume(body: dict[str, Json]) -> Response:
     """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
 
-    With `entries` the answer is always 200: each entry that fits is counted, and `allowed` tells
-    which. The amount is counted in PostgreSQL's current period.
+    Of several `entries` each that fits is counted, and `allowed` tells which; then one that does not
+    fit is no error. The amount is counted in PostgreSQL's current period.
     """
     tenant_id = take_target_id(body)
     if "entries" in body:
@@ -65,7 +65,7 @@ def consume(body: dict[str, Json]) -> Response:
 def check(body: dict[str, Json]) -> Response:
     """Ask whether an amount would fit, without counting it.
 
-    The answer is always 200. Each of several `entries` is checked alone.
+    Each of several `entries` is checked alone. One that does not fit is no error.
     """
     tenant_id = take_target_id(body)
     if "entries" in body:

@@ -57,7 +57,7 @@ class EntrySchema(Documented):
     feature = Str(required=True, description="The key of a limit of the plan.")
     amount = Int(ge=-MAX_AMOUNT, le=MAX_AMOUNT, load_default=1, description=GIVE_BACK)
     idempotency_key = Str(min_length=1, max_length=MAX_KEY)
-    at = AwareDateTime(description="A time in the current period; 422 if it is in another one.")
+    at = AwareDateTime(description="A time, which must be in the current period.")
 
 
 class ConsumeSchema(EntrySchema):

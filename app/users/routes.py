@@ -86,7 +86,7 @@ def update(body: dict[str, Json], user_id: str) -> User:
 @blp.response(200, schemas.UserSchema)
 @of_contract
 def patch_meta_data(body: dict[str, Json], user_id: str) -> User:
-    """Merge-patch a user's metadata (RFC 7396)."""
+    """Change some keys of a user's metadata, by a merge patch (RFC 7396)."""
     return metadata.patch(USER, user_id, body["patches"], actor=current_actor())
 
 

@@ -55,7 +55,7 @@ NAMES = {
     "tenants plan clear": "assigned plan: acme?",
     "tenants suspend": "Suspend a tenant: acme?",
     "usage holds release": "End a hold of which nothing was used: ",
-    "users delete": "Erase a user, which cannot be undone: ada@acme.example of acme?",
+    "users delete": "Erase a user in one tenant, which cannot be undone: ada@acme.example of acme?",
     "users erase": "ada@acme.example, known in 1 tenant(s)",
     "webhook-endpoints delete": "https://hooks.example.com/",
 }

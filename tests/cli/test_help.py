@@ -1,8 +1,12 @@
 """What holds for every command: help for strangers, JSON for scripts, a question before harm."""
 
+import re
+from collections import Counter
+
 import click
+from click.testing import CliRunner
 from flask import Flask
-from flask.cli import ScriptInfo
+from flask.cli import FlaskGroup, ScriptInfo
 
 from app.cli import COMMANDS
 from app.dev.commands import COMMANDS as DEVELOPMENT_COMMANDS
@@ -75,3 +79,30 @@ class TestEveryCommand:
         asking = {words for words, one in commands(app).items() if "--yes" in options(one)}
 
         assert asking == HARMFUL
+
+    def test_has_no_words_of_http(self, app):
+        """No status, header, path, method or Markdown link, and options in place of parameters."""
+        of_http = re.compile(
+            r"\b[2-5]\d\d `|\(4\d\d\)|\b(ETag|GET|PATCH|POST)\b|`\?|=true|/v1/|\]\("
+        )
+        helps = {
+            words: [one.help or "", *(getattr(param, "help", "") or "" for param in one.params)]
+            for words, one in commands(app).items()
+        }
+
+        found = [words for words, texts in helps.items() if of_http.search("\n".join(texts))]
+
+        assert found == []
+
+    def test_of_a_group_differs_from_the_others(self, app):
+        summaries = Counter(
+            (words.rpartition(" ")[0], one.get_short_help_str(limit=200))
+            for words, one in commands(app).items()
+        )
+
+        assert [one for one, number in summaries.items() if number > 1] == []
+
+    def test_of_all_ends_with_the_first_steps(self, app):
+        ended = CliRunner().invoke(FlaskGroup(create_app=lambda: app), ["--help"])
+
+        assert "Where to begin:\n    search QUERY" in ended.stdout

@@ -29,9 +29,9 @@ Decorator = Callable[[View], Endpoint]
 AS_OF = {
     "name": "as_of",
     "in": "query",
-    "description": "Answer as it would have been at this time (RFC 3339), or at this position of the"
-    " event feed. The header `X-As-Of` has the position, and `X-As-Of-Incomplete` names what the"
-    " answer [lacks](../concepts/history.md). Not with `include`, `q` and `meta_data`.",
+    "description": "The state at this time (RFC 3339), or at this position of the event feed. The"
+    " header `X-As-Of` has the position, and `X-As-Of-Incomplete` names what the answer"
+    " [lacks](../concepts/history.md). Not with `include`, `q` and `meta_data`.",
     "schema": {"type": "string", "minLength": 1},
     "example": "2026-11-24T14:00:00Z",
 }

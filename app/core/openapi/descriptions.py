@@ -44,15 +44,13 @@ COMMON: Mapping[str, str] = {
 
 PATH_PARAMETERS: Mapping[str, str] = {
     "address": "The e-mail address.",
-    "connection_id": "The id of the SCIM connection.",
     "evt_id": "The id of the event: `evt_…`.",
     "feature": "The key of the limit.",
-    "hold_id": "The id of the hold.",
-    "invitation_id": "The id of the invitation.",
     "key": "The key of the flag.",
-    "key_id": "The id of the API key.",
-    "lease_id": "The id of the lease.",
     "lot_id": "The id of the lot of credits.",
+    "permission_key": "The key of the permission.",
+    "provider": "The billing provider, such as `stripe`.",
+    "resource_type": "The type of the resource.",
     "tenant_id": "The id of the tenant, its `idp_org_id` or its slug.",
 }
 """Descriptions of path parameters; others are ids of resources."""
@@ -69,6 +67,11 @@ COMPONENT_NAMES: Mapping[str, str] = {
 }  # fmt: skip
 """Class name -> name in the document, for classes whose name is unclear outside their package."""
 WRAPPERS = re.compile(r"(WithIncludes)?(Answer|List)?$")
+
+
+def noun(resource: str) -> str:
+    """The words for a resource, such as ``API key`` for ``api_key``."""
+    return re.sub("^(api|scim|sso) ", lambda found: found[0].upper(), resource.replace("_", " "))
 
 
 def component_name(schema: Any) -> str:
@@ -110,5 +113,5 @@ def describe_paths(document: dict[str, Any]) -> None:
     for operations in document["paths"].values():
         for parameter in operations.get("parameters", ()):
             name = parameter["name"]
-            resource = RESOURCES.get(name, name.removesuffix("_id")).replace("_", " ")
+            resource = noun(RESOURCES.get(name, name.removesuffix("_id")))
             parameter["description"] = PATH_PARAMETERS.get(name, f"The id of the {resource}.")

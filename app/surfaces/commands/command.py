@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,7 +16,7 @@ from .parameters import argument_of, destination, label_of, option_of, told_of, 
 from .question import question_about, read_row, shown_by
 from .refusals import Command, Incomplete, ask
 from .resolver import Resolver
-from .text import print_json
+from .text import in_words, print_json
 
 
 class GeneratedCommand(Command):
@@ -35,10 +35,15 @@ class GeneratedCommand(Command):
         self.destroys = operation.method == "delete" or operation.name in DESTRUCTIVE
         self.confirmed = CONFIRMED.get(operation.name)
         self.shown = shown_by(operation, known) if self.destroys else None
-        self.offered = {destination(one): one for one in offered(operation, spelling)}
+        arguments = offered(operation, spelling)
         self.labels = {
             (one.place, one.name): label_of(one, is_positional=one.name in spelling.positional)
-            for one in self.offered.values()
+            for one in arguments
+        }
+        self.words = {"include": "--include"} | {name: it for (_, name), it in self.labels.items()}
+        self.offered = {
+            destination(one): replace(one, description=in_words(one.description, self.words))
+            for one in arguments
         }
         tabled = {column.partition(".")[0] for column in operation.columns}
         self.included = [
@@ -47,12 +52,13 @@ class GeneratedCommand(Command):
             if name in tabled and (operation.is_list or "x-columns" in operation.about)
         ]
         told = SUMMARIES.get(" ".join(spelling.words))
+        summary, clause = told or operation.summary, told or operation.clause
         super().__init__(
             spelling.words[-1],
             callback=self.run,
             params=list(self._parameters()),
-            help="\n\n".join([f"{told or operation.summary}.", *self._explanations()]),
-            short_help=f"{told or operation.clause}.",
+            help="\n\n".join([in_words(f"{summary}.", self.words), *self._explanations()]),
+            short_help=in_words(f"{clause}.", self.words),
             # A value such as -1 is not an option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
@@ -84,7 +90,7 @@ class GeneratedCommand(Command):
             ask(question_about(self.operation, resolved, row), yes=yes)
             if self.confirmed:
                 resolved[self.confirmed] = row[self.confirmed]
-        if self.included and "include" not in resolved:
+        if self.included and not {"include", "as_of"} & resolved.keys():
             resolved["include"] = self.included
         if page_all:
             self._print_list(self._all_pages(send, resolved, written), None, as_json=as_json)
@@ -123,7 +129,7 @@ class GeneratedCommand(Command):
     def _explanations(self) -> Iterator[str]:
         """The operation's description, without the permission, which operators have; the arguments."""
         text = str(self.operation.about.get("description", ""))
-        yield re.sub(r"\n +", "\n", text.partition("Requires the permission")[0])
+        yield in_words(text.partition("Requires the permission")[0], self.words)
         for name in self.spelling.positional:
             argument = next(one for one in self.offered.values() if one.name == name)
             yield told_of(argument, reads=self.operation.is_reading)

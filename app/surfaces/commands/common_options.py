@@ -50,7 +50,7 @@ def further_options(
             type=click.File("r", encoding="utf-8"),
             callback=_read_json,
             metavar="FILE",
-            help="The body in JSON (- is standard input); options take precedence.",
+            help="All fields as a JSON file (- is standard input); options take precedence.",
         )
     elif operation.media_type not in (None, JSON):
         yield click.Option(
@@ -59,7 +59,7 @@ def further_options(
             callback=lambda ctx, param, file: file.read(),
             required=True,
             metavar="FILE",
-            help=f"The body, {operation.media_type} (- is standard input).",
+            help=f"The file, {operation.media_type} (- is standard input).",
         )
     if destroys:
         yield click.Option(["--yes"], is_flag=True, help="Do not ask.")

@@ -19,26 +19,26 @@ GROUPS = {
     "audit": "Show who changed what.",
     "billing": "Connect billing providers, map prices and customers.",
     "billing customers": "List and set the tenants of customers at billing providers.",
-    "billing providers": "List the billing providers, and compare with one.",
+    "billing providers": "List the billing providers, and start a comparison with one.",
     "billing prices": "List, set and delete the plans that prices give.",
     "credits": "Grant and revoke credits; show balances and the ledger.",
     "custom-fields": "Define, change and archive custom fields.",
     "domains": "Verify domains, and let people join by them.",
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read the event feed.",
-    "flags": "List and explain a tenant's flags. Change its overrides.",
+    "flags": "List and explain a tenant's flags; change its overrides.",
     "history": "Show, compare and explain the past of a tenant.",
-    "imports": "Create, check, list and show imports.",
+    "imports": "Queue, check, list and show imports.",
     "invitations": "Invite people, resend and revoke invitations.",
     "jobs": "Inspect background work.",
     "join-requests": "Accept or decline people whom a domain suggests.",
     "log-streams": "Write events to other systems continuously.",
     "memberships": "List, create and end memberships; change roles.",
     "ofrep": "Evaluate flags as OpenFeature's providers do.",
-    "operations": "List what the checks of the installation find.",
+    "operations": "Show what wants attention, and what the checks find.",
     "permissions": "List, set and delete permissions of the product.",
     "plans": "List, create, change and delete plan presets.",
-    "privacy": "Export what is stored about one user.",
+    "privacy": "Export what one tenant stores about a user.",
     "resources": "List, set and delete names of things of the product.",
     "rewinds": "Take a tenant back to an earlier moment.",
     "role-assignments": "Give roles to members, groups and API keys.",
@@ -54,8 +54,8 @@ GROUPS = {
     "usage holds": "Hold amounts of limits, and settle or release them.",
     "usage leases": "Lend amounts of limits to clients, and report what they use.",
     "users": "Create, change, deactivate and erase users.",
-    "webhook-endpoints": "Manage the URLs that get events, and the deliveries.",
-    "webhooks": "Show received events, and apply them again.",
+    "webhook-endpoints": "Send events to other systems by webhooks.",
+    "webhooks": "Show received webhooks, and apply them again.",
 }
 """The help of each group that has operations."""
 
@@ -75,6 +75,17 @@ GROUP_OF = {
     "webhook_events": "webhooks",
 }
 """The group of a tag that has another name."""
+
+WHERE_TO_BEGIN = """\b
+Where to begin:
+  search QUERY                   find a customer, a person, a subscription
+  tenants, users, memberships    customers and their people
+  plans, flags, usage, credits   what a customer may use
+  access, roles, api-keys        who may do what, and why
+  audit, history, rewinds        who changed what; earlier states
+  webhook-endpoints, webhooks    events to and from other systems
+  operations work                what wants attention
+docs/tasks.md has the command of each task."""
 
 NEWEST_FIRST = 'order?="-created_at"'
 
@@ -107,7 +118,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "privacy_request_erasure": ("users delete",),
     "rewinds_create": ("rewinds create TENANT_ID TO",),
     "search_find": ("search for Q...",),
-    "history_list_changes": ("tenants changes", "history diff TENANT_ID FROM"),
+    "history_list_changes": ("history diff TENANT_ID FROM",),
     "tenant_plans_assign": ("tenants plan set PLAN_NAME",),
     "tenant_plans_explain": ("tenants plan show",),
     "tenant_plans_withdraw": ("tenants plan clear",),
@@ -144,11 +155,11 @@ the others, unless they are named here.
 """
 
 SUMMARIES = {
+    "audit history": "List the recorded changes of one row",
     "custom-fields restore": "Restore an archived custom field",
-    "history diff": "List what has changed in a tenant between two moments",
     "history explain": "Explain whether somebody had a permission at an earlier moment",
     "history show": "Show a tenant as it was at an earlier moment",
-    "memberships activate": "Activate a membership",
+    "memberships activate": "Activate a membership that has ended",
     "memberships deactivate": "End a membership",
     "tenants activate": "Activate a suspended tenant",
     "usage reset": "Set what a tenant has used of a limit in the current period to 0",
@@ -160,8 +171,8 @@ SUMMARIES = {
 WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
 DESTRUCTIVE = {"tenants_suspend"}  # besides every DELETE
 CONFIRMED = {"tenants_request_deletion": "slug"}  # a field of the body that repeats one of the row
-PRINTED_AS_JSON = {"privacy_export"}  # for people, too
-ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM"}
+PRINTED_AS_JSON = {"flags_export_flagd", "privacy_export"}  # for people, too
+ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM", "sso": "SSO"}
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import click
 
 from .times import rfc3339
+
+OF_HTTP = re.compile(r"`(?:If-|X-|Retry-|GET |meta_data[.\[])|ETag")
+"""What only sentences about HTTP have."""
+
+
+def in_words(text: str, labels: Mapping[str, str]) -> str:
+    """A description of the API, as a command says it: with its ``labels`` of the API's arguments.
+
+    Sentences about HTTP, and the numbers of refusals, are left out.
+    """
+    sentences = re.findall(r"(?s).+?(?:\.\s|\Z)", re.sub(r"\n +", "\n", text))
+    text = "".join(one for one in sentences if not OF_HTTP.search(one))
+    text = re.sub(r"\[([^]]+)\]\(\.\./([^)#]+)[^)]*\)", r"\1 (docs/\2)", text)
+    text = re.sub(r"\*\*|\b4\d\d\s+(?=`)| \((?:4\d\d|RFC \d+)\)", "", text)
+
+    def labelled(found: re.Match[str]) -> str:
+        label, value = labels.get(found[1]), found[2]
+        if label is None or value in (None, "true"):
+            return label or found[0]
+        return f"--no-{label[2:]}" if value == "false" else f"{label} {value}"
+
+    return re.sub(r"`\??(\w+)(?:=(\w+))?`", labelled, text)
 
 
 def print_json(value: Any, *, err: bool = False) -> None:

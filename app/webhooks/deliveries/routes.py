@@ -59,7 +59,7 @@ def list_deliveries(query: dict[str, Json], endpoint_id: str) -> Page:
 def send_test(body: dict[str, Json], endpoint_id: str) -> WebhookDelivery:
     """Send an example event to a webhook endpoint, by one attempt.
 
-    An endpoint that is `untested` gets it too. Its `data` is the example of this document. The list of deliveries tells what came of it.
+    An endpoint that is `untested` gets it too. Its `data` is the documented example. The list of deliveries tells what came of it.
     """
     example = current_app.extensions["api"].webhook_example(body["type"])
     return service.send_test(endpoint_id, body["type"], example, actor=current_actor())

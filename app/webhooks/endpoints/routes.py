@@ -62,11 +62,10 @@ def list_endpoints(query: dict[str, Json]) -> Page:
 def create(query: dict[str, Json], body: dict[str, Json]) -> SimpleNamespace:
     """Create a webhook endpoint; only this answer shows its secret.
 
-    A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them at
-    `/v1/events`. A platform credential creates it with `tenant_id`. Without it, and without an
+    A tenant's endpoint gets the tenant's events, in the form in which the tenant reads them in the
+    feed. A platform credential creates it with `tenant_id`. Without it, and without an
     organization in its token, it creates an endpoint of the platform, which gets the events of
-    **all** tenants and of the platform; the answer's `tenant_id` is then null. Each can have 20
-    endpoints. Also needs `events:read`, because the endpoint gets what this permission reads.
+    **all** tenants and of the platform. Each can have 20 endpoints. Also needs `events:read`, because the endpoint gets what this permission reads.
     """
     _check_gets_events(body)
     tenant_id = owner_id(query.get("tenant_id"))
@@ -87,7 +86,7 @@ def get(endpoint_id: str) -> WebhookEndpoint:
 @blp.response(200, schemas.WebhookEndpointSchema)
 @blp.raises(SecretsKeyMissing)
 def update(body: dict[str, Json], endpoint_id: str) -> WebhookEndpoint:
-    """Update a webhook endpoint; `is_active` true enables one that was disabled.
+    """Update a webhook endpoint; `is_active=true` enables one that was disabled.
 
     Another `url` or other `types` also need `events:read`.
     """

@@ -37,7 +37,7 @@ RESERVED = re.compile(
 ADDRESS = {"description": "https, at a public address, without a user name or password."}
 TYPES = {
     "description": "Which events to deliver; `membership.*` stands for all that begin so, `*` for"
-    " all. They are listed at the schema `Event`.",
+    " all; see the [event types](../reference/event-types.md).",
     "minItems": 1,
     "maxItems": MAX_TYPES,
 }
