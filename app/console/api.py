@@ -18,7 +18,7 @@ from app.core.http.rate_limit import IS_COUNTED
 from app.core.json_text import Json
 from app.core.observability.logs import current_request_id
 from app.surfaces.in_process import InProcess
-from app.surfaces.operations import Request
+from app.surfaces.operations import Request, as_text
 
 MOST_OF_A_PAGE = 100  # rows that the API sends at once
 FORM_KEY = "form_key"  # the form's input
@@ -100,7 +100,7 @@ def call(
         headers["Idempotency-Key"] = f"{key}-{crc32(path.encode())}"
     if isinstance(body, bytes):
         headers["Content-Type"] = "application/x-ndjson"
-    given = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+    given = {name: as_text(value) for name, value in (query or {}).items() if value is not None}
     environ = {
         CLAIMS: g.session.claims,
         PAGE_TENANT: (request.view_args or {}).get("tenant_id"),
@@ -154,7 +154,3 @@ def succeeded(answer: Answer) -> Answer:
     if not answer.is_ok:
         raise Refused(answer)
     return answer
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -100,6 +100,20 @@ class Field:
         return value
 
 
+class BooleanField(Field):
+    """A menu of two choices, true and false, whose value is a JSON boolean."""
+
+    def read(self, form: Sent) -> Json:
+        """The boolean; without a choice None, or a ValueError where one is required."""
+        chosen = {"true": True, "false": False}.get(form.get(self.name, ""))
+        if chosen is None and self.is_required:
+            raise ValueError("Choose a value.")
+        return chosen
+
+    def shown(self, value: Json) -> Json:
+        return {True: "true", False: "false"}.get(value, "")
+
+
 class Lines(Field):
     """A list of texts, one on each line."""
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from app.console import api
 from app.console.api import Answer
 from app.console.blueprint import Shown
-from app.console.fields import Field, Sent
+from app.console.fields import BooleanField, Field
 from app.console.forms import Form
 from app.core.json_text import Json
 
@@ -30,16 +30,6 @@ KINDS = {
 """The input of each type of field. A boolean can be unset, so it is a menu and no box."""
 BOOLEAN = [("true", "yes"), ("false", "no")]
 HELP = {"phone": "With the country code, such as +4930901820.", "datetime": "In UTC."}
-
-
-class BooleanField(Field):
-    """A menu of yes, no and none, whose value is a JSON boolean."""
-
-    def read(self, form: Sent) -> Json:
-        return {"true": True, "false": False}.get(form.get(self.name, ""))
-
-    def shown(self, value: Json) -> Json:
-        return {True: "true", False: "false"}.get(value, "")
 
 
 def metadata_form(

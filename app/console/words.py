@@ -56,23 +56,11 @@ SYSTEMS = {
 # Currencies whose minor unit is not a hundredth (ISO 4217).
 NO_DIGITS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 THREE_DIGITS = "BHD IQD JOD KWD LYD OMR TND"
-WHOLE_ROWS = ("created", "deleted", "added")
 SAID_BY_VERB = (
-    "delivery_resent",
-    "replayed",
-    "activated",
-    "deactivated",
-    "recovered",
-    "tested",
-    "exported",
-    "opened",
-    "revoked",
-    "archived",
-    "restored",
-    "mapped",
-    "started",
-    "notes_changed",
-)
+    "created", "deleted", "added", "delivery_resent", "replayed", "activated", "deactivated",
+    "recovered", "tested", "exported", "opened", "revoked", "archived", "restored", "mapped",
+    "started", "notes_changed",
+)  # fmt: skip
 NAME_FIELDS = ("name", "label", "email", "flag_key", "key")
 NAMED_BY = ("price_id", "lookup_key", "customer_id", "provider")
 """The fields that name a row of billing, which may be gone."""
@@ -304,7 +292,7 @@ def _general(event: Json, name: str) -> str:
     kind, _, done = event["action"].partition(".")
     noun = NOUNS.get(kind, f"the {kind.replace('_', ' ')}")
     verb = VERBS.get(done, done.replace("_", " "))
-    is_said = done in (*WHOLE_ROWS, *SAID_BY_VERB)
+    is_said = done in SAID_BY_VERB
     fields = "" if is_said else ", ".join(each for each, _, _ in differences(event)[:3])
     return f"{verb} {noun} {name}".rstrip() + (f" ({fields.replace('_', ' ')})" if fields else "")
 

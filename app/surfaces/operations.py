@@ -248,11 +248,12 @@ def _written(parameter: Mapping[str, Any], value: Any) -> dict[str, str]:
     """A parameter as HTTP sends it: lists with commas, an object as ``name[key]=value``."""
     name = parameter["name"]
     if isinstance(value, Mapping) and parameter.get("style") == "deepObject":
-        return {f"{name}[{key}]": _text(part) for key, part in value.items()}
+        return {f"{name}[{key}]": as_text(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return {name: ",".join(map(_text, value))}
-    return {name: _text(value)}
+        return {name: ",".join(map(as_text, value))}
+    return {name: as_text(value)}
 
 
-def _text(value: Any) -> str:
+def as_text(value: object) -> str:
+    """A value as a URL has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -16,7 +16,7 @@ from app.console import api, words
 from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.charts import meter
-from app.console.fields import Field, Sent, inputs_of, moment_field
+from app.console.fields import BooleanField, Field, Sent, inputs_of, moment_field
 from app.console.forms import Form, row_form
 from app.console.pages.common import choose, recent_history
 from app.console.pages.limits import FLAG, USAGE, limit_values
@@ -37,10 +37,6 @@ class FlagValue(Field):
 
     def read(self, form: Sent) -> Json:
         text = form.get(self.name, "")
-        if self.kind == "select" and not text:
-            raise ValueError("Choose a value.")
-        if self.kind == "select":
-            return text == "true"
         if self.kind == "text":
             return text
         if self.kind == "number":
@@ -50,21 +46,19 @@ class FlagValue(Field):
                 raise ValueError("This is not a number.") from None
         return super().read(form)
 
-    def shown(self, value: Json) -> Json:
-        is_chosen = self.kind == "select" and value is not None
-        return str(value).lower() if is_chosen else super().shown(value)
 
-
+ON_OFF = [("true", "on"), ("false", "off")]
 # The input of each type; that of json has its name.
-KINDS = {"boolean": "select", "string": "text", "number": "number", "limit": "integer"}
+KINDS = {"string": "text", "number": "number", "limit": "integer"}
 
 
-def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") -> FlagValue:
+def value_field(flag_type: str, name: str = "flag_value", label: str = "Value") -> Field:
     """The input for a value of a flag of this type."""
+    if flag_type == "boolean":
+        return BooleanField(name, label, "select", choices=ON_OFF, is_required=True)
     help = "-1 means unlimited." if flag_type == "limit" else ""
-    offered = [("true", "on"), ("false", "off")] if flag_type == "boolean" else ()
     kind, is_required = KINDS.get(flag_type, flag_type), flag_type != "string"
-    return FlagValue(name, label, kind, help, offered, is_required=is_required)
+    return FlagValue(name, label, kind, help, is_required=is_required)
 
 
 @page("/tenants/<uuid:tenant_id>/flags")
