@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 import time
-import urllib.error
-import urllib.request
 from typing import Any
 
 from app.config import current_config
+from app.core.outgoing import OPERATOR, FetchFailed
 from app.inbox import verification
 from app.inbox.providers import IDENTITY, RECEIVERS, Receiver
 from app.inbox.signatures.presets import PRESETS
 from app.inbox.signatures.samples import sample
 from app.inbox.signatures.sending import Signed, sign
 
-TIMEOUT = 10  # seconds to wait for the service's answer
+TIMEOUT = 10.0  # seconds to wait for the service's answer
+MAX_BYTES = 1 << 20  # of the answer
 
 
 def send(
@@ -57,19 +57,13 @@ def _configured_secret(receiver: Receiver, preset: str) -> str:
 
 def _post(url: str, signed: Signed) -> tuple[int, Any]:
     headers = {"Content-Type": "application/json", **signed.headers}
-    request = urllib.request.Request(url, signed.body, headers)  # noqa: S310 - the operator's own URL
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310
-            return answer.status, _read(answer.read())
-    except urllib.error.HTTPError as refusal:
-        return refusal.code, _read(refusal.read())
-    except (OSError, ValueError) as fault:
-        reason = getattr(fault, "reason", fault)
-        raise ValueError(f"{url} does not answer: {reason}. See --url.") from None
-
-
-def _read(body: bytes) -> Any:
+        answer = OPERATOR.send(
+            "POST", url, body=signed.body, headers=headers, timeout=TIMEOUT, max_bytes=MAX_BYTES
+        )
+    except FetchFailed as fault:
+        raise ValueError(f"{url}: {fault}. See --url.") from None
     try:
-        return json.loads(body)
+        return answer.status, json.loads(answer.body)
     except ValueError:
-        return body.decode("utf-8", "replace")
+        return answer.status, answer.body.decode("utf-8", "replace")

@@ -137,7 +137,7 @@ class TestSendTest:
         )
 
         assert ended.exit_code == 1
-        assert "does not answer: [Errno 111] Connection refused. See --url." in ended.stderr
+        assert "no answer: NewConnectionError. See --url." in ended.stderr
 
 
 class TestSamples:
