@@ -1,7 +1,7 @@
 """Bases: all rows of a tenant as of a position, so that reads of the past are not long.
 
 A read begins with the newest base before its moment. The SQL functions that write bases say when
-one is due. A tenant with fewer than :data:`CHANGES` changes has none.
+one is due: at the end of rows that are older than their order, and after :data:`CHANGES` changes.
 """
 
 from __future__ import annotations

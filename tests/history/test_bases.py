@@ -73,6 +73,28 @@ class TestWriting:
 
         assert database.rows(PastBase) == []
 
+    def test_a_tenant_that_is_older_than_the_order_has_one_at_the_end_of_its_old_rows(
+        self, app, api, life, superuser
+    ):
+        old, new = life.tenants[0]["id"], life.tenants[1]["id"]
+        last = max(row.position for row in database.rows(AuditPosition, tenant_id=old))
+        superuser.execute(
+            "UPDATE audit_positions SET number = number - (1::bigint << 62) WHERE tenant_id = %s",
+            [old],
+        )
+        for tenant in (old, new):
+            life.call("PATCH", f"/v1/tenants/{tenant}", {"name": life.name()})
+        api.sequence()
+        database.execute("UPDATE event_feed SET ordered_position = last_position")
+
+        with app.app_context():
+            add_due_bases()
+
+        assert (positions_of(old), positions_of(new)) == ([last], [])
+        now = max(row.position for row in database.rows(AuditPosition))
+        for position in (last, now):
+            assert read_all(position, with_bases=True) == read_all(position, with_bases=False)
+
     def test_nothing_is_written_that_may_still_change(self, app, life):
         database.execute("UPDATE event_feed SET ordered_position = 5")
 
