@@ -17,15 +17,14 @@ from app.core.jobs.queues import Queue, connection, queue_named
 from app.inbox import processing
 from app.subscriptions.models import Subscription
 from app.tenants.models import Tenant
-from tests.billing.reading import post, post_all, reader_of, service, settings_of, wait_for
+from tests.billing.reading import post, post_all, reader_of, service, wait_for
 from tests.billing.simulated.base import Line
 from tests.billing.simulated.lives import PAIRS
 from tests.billing.simulated.paddle import Paddle
 from tests.billing.simulated.stripe import Stripe
 from tests.billing.support import SECRET
-from tests.database import execute, query, row, rows
-from tests.faults import _worker
-from tests.inbox.sending import all_events, event_row, work_off
+from tests.database import execute, row, rows
+from tests.inbox.sending import event_row, work_off
 from tests.inbox.test_processing import change_event
 from tests.running.serving import wait_until
 
@@ -324,38 +323,3 @@ class TestFaults:
 
         assert len(applied) == 20
         assert time.monotonic() - started < 15
-
-
-class TestProcesses:
-    def test_two_readers_read_and_apply_each_event_once(self, environment, reading, stripe, tenant):
-        for _ in range(30):
-            subscribe(stripe, tenant)
-        ids = post_all(reading, stripe)
-
-        with service(environment, stripe) as other, reader_of(reading, other):
-            assert {wait_for(one).status for one in ids} == {"succeeded"}
-
-        assert {event.attempts for event in all_events()} == {1}
-        assert len(stripe.api.requests) == 30
-        assert len(rows(Subscription)) == 30
-
-    def test_an_event_whose_reader_is_killed_before_it_is_applied_is_applied_once(
-        self, environment, reading, stripe, tenant, superuser
-    ):
-        stripe.api.delay = 1
-        subscribe(stripe, tenant)
-        (event_id,) = post_all(reading, stripe)
-        process = _worker.start_reader({**environment, **settings_of(stripe)}, lease=2)
-        wait_until(lambda: bool(stripe.api.requests), seconds=30)
-        superuser.execute("BEGIN; SELECT FROM webhook_events WHERE id = %s FOR UPDATE", [event_id])
-        wait_until(lambda: bool(query("SELECT FROM pg_locks WHERE NOT granted")), seconds=10)
-
-        _worker.kill(process)
-        superuser.execute("ROLLBACK")
-        left = event_row(event_id)
-        with reader_of(reading):
-            event = wait_for(event_id, status="succeeded", seconds=60)
-
-        assert (left.status, left.attempts) == ("pending", 0)
-        assert (event.status, event.attempts) == ("succeeded", 1)
-        assert len(rows(Subscription)) == 1

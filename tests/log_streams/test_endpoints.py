@@ -152,18 +152,3 @@ class TestStates:
 
         assert api.post(path, token=owner, json={}).status_code == 422
         assert api.post(path, token=owner, json={"from": "beginning"}).status_code == 200
-
-    def test_another_tenants_stream_does_not_exist(self, api, owner):
-        stream = create_log_stream(create_tenant().id)
-        path = f"/v1/log-streams/{stream.id}"
-
-        assert api.get(path, token=owner).status_code == 404
-        assert api.post(f"{path}/pause", token=owner).status_code == 404
-        assert api.delete(path, token=owner).status_code == 404
-        assert api.get("/v1/log-streams", token=owner).get_json()["data"] == []
-
-    def test_delete(self, api, owner, tenant):
-        stream = create_log_stream(tenant.id)
-
-        assert api.delete(f"/v1/log-streams/{stream.id}", token=owner).status_code == 204
-        assert query("SELECT FROM log_stream_progress") == []

@@ -242,24 +242,11 @@ class TestDeletion:
         after = set(dump().splitlines())
         assert [line for line in before if line not in after] == []
 
-    def test_deletes_what_is_about_an_address_in_another_case(self, app, api, sender):
-        gone = create_tenant()
-        create_user(gone, email="Gone@IDP.zz")
-        mail = {"recipient": "gOne@idp.zz", "message_id": "m", "bounce_type": "hard"}
-        sender.tell("email.bounced", **mail)
-        make_due(gone)
-
-        delete(app, gone)
-
-        assert {row.body for row in database.rows(WebhookEvent)} == {None}
-        for model in (EmailEventRecord, EmailMessage, Suppression):
-            assert database.rows(model) == []
-
     def test_deletes_records_of_former_addresses_unless_another_tenant_has_them(
         self, app, api, sender
     ):
         gone = create_tenant()
-        user, _, token = create_member(gone, role="owner", email="first@idp.zz")
+        user, _, token = create_member(gone, role="owner", email="First@IDP.zz")
         create_user(create_tenant(), email="Second@IDP.zz")
         for name in ("second", "third"):
             path, body = f"/v1/users/{user.id}", {"email": f"{name}@idp.zz"}

@@ -267,23 +267,6 @@ class TestThresholds:
             ("limit.reached", "calls", {"used": 10, "percent": 100} | state),
         ]
 
-    @pytest.mark.parametrize(("feature", "again"), [("projects", True), ("calls", False)])
-    def test_of_another_limit_are_recorded_again_where_the_count_never_starts_anew(
-        self, send, tenant, preset, feature, again
-    ):
-        limit = {"projects": 3, "calls": 10}[feature]
-        send(feature, limit)
-        create_override(tenant, preset, flag_key=feature, flag_value=2 * limit)
-        send(feature, 1)
-
-        send(feature, limit - 1)
-        send(feature, 0)
-
-        told = [(action, after["limit"]) for action, _, after in self.events()]
-        higher = [("limit.warning", 2 * limit), ("limit.reached", 2 * limit)]
-        first = [("limit.warning", limit), ("limit.reached", limit)]
-        assert told == first + (higher if again else [])
-
     def test_are_recorded_with_the_consumer_and_counted(self, send, key):
         name, labels = "limits_crossed_total", {"event": "limit.reached"}
         before = REGISTRY.get_sample_value(name, labels) or 0

@@ -40,11 +40,6 @@ class TestHeaders:
 
         assert not {"Deprecation", "Sunset"} & set(answer.headers.keys())
 
-    def test_are_absent_where_nothing_is_deprecated(self, client):
-        answer = client.get("/healthz")
-
-        assert not {"Deprecation", "Sunset"} & set(answer.headers.keys())
-
 
 class TestDocument:
     def test_marks_operations_and_parameters(self, document):

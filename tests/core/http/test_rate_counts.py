@@ -118,16 +118,6 @@ class TestExchange:
         assert used(first, 1).used == 5
         assert not used(first, 1).is_allowed
 
-    def test_reads_nothing_for_what_has_not_changed(self, counters, redis):
-        (counts,) = counters(1)
-        used(counts, 1)
-        counts.exchange()
-        redis.flushdb()
-
-        counts.exchange()
-
-        assert redis.keys() == []
-
     def test_refused_requests_are_not_counted(self, counters, redis):
         (counts,) = counters(1)
         used(counts, 100)
@@ -145,17 +135,6 @@ class TestExchange:
         (key,) = redis.keys()
         assert key.startswith(b"controlplane:ratelimit:credential:60:")
         assert 0 < redis.ttl(key) <= 60
-
-    def test_of_a_window_that_is_over_changes_nothing(self, counters):
-        first, second = counters(2)
-        wait_for_window(1)
-        used(first, 5, Rate(5, 1))
-        first.exchange()
-        wait_for_window(1)
-        used(second, 1, Rate(5, 1))
-        second.exchange()
-
-        assert used(second, 1, Rate(5, 1)).used == 2
 
     def test_sends_many_buckets_in_batches(self, counters, redis):
         first, second = counters(2)
@@ -324,22 +303,6 @@ class TestFork:
         assert os.waitstatus_to_exitcode(status) == 0
         assert used(counts, 1).used == 4
         wait_until(lambda: counts.count(NAME, FIVE).used == 5)
-
-
-class TestOvershoot:
-    def test_of_a_process_ends_with_its_first_exchange(self, counters):
-        first, second = counters(2)
-        own = Rate(5, 2 * DAY)  # other tests' threads may still send their windows of a day
-        used(first, 5, own)
-        first.exchange()
-
-        before = used(second, 4, own)
-        second.exchange()
-        after = used(second, 1, own)
-
-        assert before.is_allowed
-        assert not after.is_allowed
-        assert after.used == 9
 
 
 def sums_in(redis: Redis) -> list[int]:
