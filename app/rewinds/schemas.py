@@ -21,11 +21,8 @@ from app.core.validation.schemas import AnswerSchema, Schema
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import RewindState
 
-ONLY: dict[str, Any] = {
-    "data_key": "only",
-    "attribute": "only",
-}  # marshmallow has an attribute `only`
-
+# marshmallow has an attribute `only`
+ONLY: dict[str, Any] = dict.fromkeys(("data_key", "attribute"), "only")
 ROW_ID = "The row's id; of a resource its type, `/` and its id."
 
 
@@ -77,14 +74,21 @@ class LeftOutSchema(AnswerSchema):
     detail = Str(description="The same as a sentence.")
 
 
+class Position(Str):
+    """A position of the event feed, as ``to`` takes it."""
+
+    def to_json(self, value: int | None) -> str | None:
+        return None if value is None else str(value)
+
+
 class RewindSchema(AnswerSchema):
     """A rewind of a tenant, or the preview of one."""
 
     examples = {
         "created_by_user_id": "platform:operator",
         "state": "completed",
-        "to_position": 4711,
-        "position": 5120,
+        "to_position": "4711",
+        "position": "5120",
         "error": "",
         "counts": {"users": {"updated": 120, "removed": 40}},
         "only": ["01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"],
@@ -97,8 +101,8 @@ class RewindSchema(AnswerSchema):
     state = Choice(
         RewindState, description="A rewind that left rows out is `completed` too; see `left_out`."
     )
-    to_position = Int(description="The position of the moment to go back to.")
-    position = Int(
+    to_position = Position(description="The position of the moment to go back to.")
+    position = Position(
         nullable=True,
         description="The rewind's own position: rows changed only after it stay, and a rewind `to`"
         " it takes this one back. Null until it has begun.",
