@@ -124,7 +124,8 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
     changed = 0
     for subscription in LOCK_SUBSCRIPTIONS.all(tenant_id=tenant_id):
         status_class = class_of(subscription.bp_status).value
-        _, change = update_row(Subscription, subscription, {"status_class": status_class})
+        row, change = update_row(Subscription, subscription, {"status_class": status_class})
+        audit.record("subscription.updated", row, change, actor=actor)
         changed += change is not None
     return changed + follow_plan(tenant_id, actor=actor).is_changed
 

@@ -181,7 +181,9 @@ def write(
     ``stamps`` are columns that do not change the subscription: they have no audit row and leave the
     version. Returns also what followed, or None if nothing could have.
     """
-    subscription, change = _assign(subscription, values, actor, stamps)
+    subscription, change = queries.update_row(
+        Subscription, subscription, with_class(values), actor_id=actor.id, also=stamps
+    )
     if change is None and queries.difference(subscription, stamps) is not None:
         key = {"tenant_id": subscription.tenant_id, "id": subscription.id}
         queries.update_where(Subscription, key, stamps)
@@ -219,21 +221,11 @@ def cancel(
     }
     if not at_period_end:
         values["bp_status"] = CANCELED
-    subscription, change = _assign(subscription, values, actor, {})
+    subscription, change = queries.update_row(
+        Subscription, subscription, with_class(values), actor_id=actor.id
+    )
     _record(subscription, change, "subscription.canceled", actor=actor)
     return subscription
-
-
-def _assign(
-    subscription: Subscription,
-    values: Mapping[str, object],
-    actor: Actor,
-    stamps: Mapping[str, object],
-) -> tuple[Subscription, Change | None]:
-    """Set the fields that differ. The Change does not contain derived fields."""
-    derived = {name: new for name, new in with_class(values).items() if name not in values}
-    also = {**derived, **stamps}
-    return queries.update_row(Subscription, subscription, values, actor_id=actor.id, also=also)
 
 
 def _record(

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from app.audit.models import AuditEvent
+from tests.database import row
 from tests.factories import create_subscription, create_tenant
 from tests.subscriptions.support import plan_of, stored
 
@@ -25,13 +27,15 @@ def run(app):
 class TestSubscriptionsCommands:
     def test_reconciles_plans_and_classes(self, run):
         stray, tenant = create_tenant(plan_name="gone"), create_tenant(plan_name="gone")
-        row = create_subscription(tenant, plan_name="growth")
-        row = create_subscription(tenant, plan_name="old", bp_status="canceled")
+        create_subscription(tenant, plan_name="growth")
+        old = {"plan_name": "old", "bp_status": "canceled", "status_class": "live"}
+        old = create_subscription(tenant, **old)
 
         first = run("reconcile", "--json")
         second = run("reconcile", "--tenant", tenant.slug, "--json")
 
-        assert first == {"tenants": 2, "rows_changed": 2}
+        assert first == {"tenants": 2, "rows_changed": 3}
         assert second == {"tenants": 1, "rows_changed": 0}
         assert (plan_of(stray), plan_of(tenant)) == ("free", "growth")
-        assert stored(row).status_class == "ended"
+        assert stored(old).status_class == "ended"
+        assert row(AuditEvent, target_id=str(old.id)).after == {"status_class": "ended"}
