@@ -132,7 +132,9 @@ def _change(one: Difference, tenant_id: UUID, actor: Actor) -> str:
         place = {"tenant_id": tenant_id, "target_type": kind.target_type}
         last = FIND_LAST_VERSION.scalar(**place, target_id=str(one.changed.row_id))
         again = {"updated_at": utcnow(), "version": (last or 0) + 1}  # no ETag means two states
-        kind.create(tenant_id, {**one.past._asdict(), **again}, actor=actor)
+        values = {**one.past._asdict(), **again}
+        values.pop("updated_by_user_id", None)  # it is the actor's
+        kind.create(tenant_id, values, actor=actor)
     elif fresh.action == REMOVED and kind.remove is not None:
         kind.remove(row if kind.has_names else one.changed.row_id, actor=actor)
     elif fresh.action:

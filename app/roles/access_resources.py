@@ -30,7 +30,7 @@ from app.roles.models import AccessResource
 MAX_DEPTH = 8  # a resource without a parent has the depth 1
 MAX_MOVED = 10_000  # resources below one that gets another parent
 MAX_SIZE = 16 * 1024  # bytes of the attributes, as JSON
-AGAIN = ("created_at", "updated_at", "version")  # of a resource that comes back
+AGAIN = ("created_at", "created_by_user_id", "updated_at", "version")  # of one that returns
 
 ABOVE = Statement(
     "access_resources.above",
@@ -147,7 +147,7 @@ def put(
             _record("resource.updated", row, change, actor)
         return shown(row)
     again = {name: values[name] for name in AGAIN if name in values}
-    row = insert_row(AccessResource, {**key, **stored, **again, **actor.authorship})
+    row = insert_row(AccessResource, {**actor.authorship, **key, **stored, **again})
     _record("resource.created", row, Change({}, vars(shown(row))), actor)
     return shown(row)
 

@@ -102,7 +102,7 @@ TAKE = {
 """Delete assignments of a target, or of the groups of a SCIM connection."""
 
 
-AGAIN = ("id", "created_at", "updated_at", "version")  # of an assignment that comes back
+AGAIN = ("id", "created_at", "created_by_user_id", "updated_at", "version")  # of one that returns
 MAX_ENDED = 500  # assignments that a request deletes with their target
 NO_END = "an owner of the whole tenant has no end, as owners can make owners"
 
@@ -169,6 +169,7 @@ def create(
     row = insert_row(
         RoleAssignment,
         {
+            **actor.authorship,
             **{name: values[name] for name in AGAIN if name in values},
             **target,
             "tenant_id": tenant_id,
@@ -177,7 +178,6 @@ def create(
             "resource_id": place and place["id"],
             "expires_at": until,
             "source": source,
-            **actor.authorship,
         },
         conflicts=CONFLICTS,
     )

@@ -111,7 +111,7 @@ def create(tenant_id: UUID | None, values: Mapping[str, Any], *, actor: Actor) -
     if key in roles.by_key or (tenant_id is None and queries.find_row(AccessRole, key=key)):
         raise RoleExists
     check_room(roles, tenant_id)
-    role = insert_row(AccessRole, {**_stored(values), "tenant_id": tenant_id, **actor.authorship})
+    role = insert_row(AccessRole, {**actor.authorship, **_stored(values), "tenant_id": tenant_id})
     _check(role, roles, actor=actor)
     record_creation("role.created", role, actor=actor)
     return role
