@@ -37,7 +37,10 @@ def of_tenant(connection: Connection, tenant_id: UUID, progress: Progress) -> Ta
     org_id = connection.scalars(select(TENANTS.c.idp_org_id).where(TENANTS.c.id == tenant_id)).one()
     who = _organization(connection, tenant_id, org_id)
     owned = {
-        name: partial(reader.rows, select(table).where(table.c.tenant_id == tenant_id))
+        name: partial(
+            reader.rows,
+            select(table).where(table.c.tenant_id == tenant_id).order_by(*table.primary_key),
+        )
         for name, table in sorted(db.metadata.tables.items())
         if "tenant_id" in table.c and table not in HIDDEN
     }
