@@ -17,6 +17,7 @@ from app.core.db.queries import get_row
 from app.core.db.tenancy import platform_transaction
 from app.core.errors import Entry
 from app.core.json_text import dumps_text
+from app.history import past
 from app.imports import files, service
 from app.imports.export import lines_of
 from app.imports.models import ImportState
@@ -25,6 +26,7 @@ from app.imports.schemas import ImportDetailSchema
 from app.imports.work import check, work
 from app.surfaces.commands.output import print_rows, progress_bar
 from app.surfaces.commands.text import print_json
+from app.surfaces.commands.times import Moment
 from app.tenants.models import Tenant
 
 COUNTS = ("type", *map(str, Outcome))
@@ -60,17 +62,23 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
 
 @click.command("export", cls=OperatorCommand)
 @click.argument("tenant")
+@click.option(
+    "--as-of", type=Moment(), help="An earlier moment: a time, 1d or an event's position."
+)
 @output_option
 @with_appcontext
-def export_file(tenant: str, output: str) -> None:
+def export_file(tenant: str, as_of: str | None, output: str) -> None:
     """Write a tenant as JSON Lines that `flask import` reads.
 
     TENANT is a slug or an id. For everything that is stored about a tenant use `flask tenants export`.
     """
     tenant_id = find_tenant_id(tenant)
-    with opened(output) as file, platform_transaction():
-        for line in lines_of(get_row(Tenant, tenant_id)):
-            file.write(f"{dumps_text(line)}\n")
+    with platform_transaction():
+        if as_of is not None:
+            past.enter(as_of, tenant_id, "export")
+        with opened(output) as file:
+            for line in lines_of(get_row(Tenant, tenant_id)):
+                file.write(f"{dumps_text(line)}\n")
 
 
 def _apply(file: IO[bytes] | None, resumed_id: str) -> dict[str, Any]:

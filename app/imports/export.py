@@ -9,7 +9,6 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, and_, any_, bindparam, select
 
-from app.core.clock import utcnow
 from app.core.db.pages import Page, Paging
 from app.core.db.statements import Statement
 from app.flags.overrides import list_overrides
@@ -39,6 +38,7 @@ FIND_SUBJECTS = Statement(
         Membership.id == any_(bindparam("ids", type_=ARRAY(Uuid))),
     ),
 )
+FIND_NOW = Statement("imports.find_now", "SELECT now()")  # the moment, in a read of the past
 FIND_PRESET_NAMES = Statement("imports.find_preset_names", select(PlanPreset.id, PlanPreset.name))
 
 
@@ -46,8 +46,10 @@ def lines_of(tenant: Tenant) -> Iterator[dict[str, Any]]:
     """The tenant's lines, in an order in which an import can apply them.
 
     Empty values are left out, and so are overrides and assignments that have expired, and
-    assignments of groups and API keys or by the identity provider.
+    assignments of groups and API keys or by the identity provider; of the past also rows of a person
+    or a preset that the audit trail does not have.
     """
+    now = FIND_NOW.scalar()
     yield _line(Kind.TENANT, tenant)
     parent = {"idp_org_id": tenant.idp_org_id}
     for page in _pages(list_subscriptions, tenant.id):
@@ -57,12 +59,14 @@ def lines_of(tenant: Tenant) -> Iterator[dict[str, Any]]:
     for page in _pages(list_memberships, tenant.id):
         subjects = _subjects(tenant.id, [row.id for row in page])
         for row in page:
-            yield _line(Kind.MEMBERSHIP, row, {**parent, "idp_user_id": subjects[row.id]})
+            if subject := subjects.get(row.id):
+                yield _line(Kind.MEMBERSHIP, row, {**parent, "idp_user_id": subject})
     for page in _pages(list_overrides, tenant.id):
-        current = [row for row in page if row.expires_at is None or row.expires_at > utcnow()]
+        current = [row for row in page if row.expires_at is None or row.expires_at > now]
         names = dict(FIND_PRESET_NAMES.all())
         for row in current:
-            yield _line(Kind.OVERRIDE, row, {**parent, "preset_name": names[row.plan_preset_id]})
+            if name := names.get(row.plan_preset_id):
+                yield _line(Kind.OVERRIDE, row, {**parent, "preset_name": name})
     roles = read_roles(tenant.id)
     for role in sorted(
         roles.by_key.values(), key=lambda one: (len(chain_of(roles, one.key)), one.key)
@@ -73,12 +77,12 @@ def lines_of(tenant: Tenant) -> Iterator[dict[str, Any]]:
         place = {"type": row.type, "id": row.id}
         yield _line(Kind.RESOURCE, row, {**parent, "resource": place})
     for page in _pages(list_assignments, tenant.id):
-        current = [row for row in page if row.expires_at is None or row.expires_at > utcnow()]
+        current = [row for row in page if row.expires_at is None or row.expires_at > now]
         current = [row for row in current if row.membership_id and row.source == "api"]
         subjects = _subjects(tenant.id, [row.membership_id for row in current])
         for row in current:
-            subject = subjects[row.membership_id]
-            yield _line(Kind.ROLE_ASSIGNMENT, row, {**parent, "idp_user_id": subject})
+            if subject := subjects.get(row.membership_id):
+                yield _line(Kind.ROLE_ASSIGNMENT, row, {**parent, "idp_user_id": subject})
 
 
 def _subjects(tenant_id: UUID, membership_ids: list[UUID]) -> dict[UUID, str]:

@@ -3,6 +3,8 @@
 import json
 import random
 import stat
+import time
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -16,7 +18,7 @@ from app.imports.work import work
 from app.tenants.models import Tenant
 from app.users.models import User
 from tests.database import execute, row, rows
-from tests.factories import create_override, create_preset
+from tests.factories import create_override, create_preset, platform_token, preset_flag
 from tests.imports.files import (
     as_file,
     bring_in,
@@ -230,6 +232,31 @@ class TestExport:
         exported = run("export", "acme")
 
         assert "override" not in exported.stdout
+
+    def test_as_of_an_earlier_moment_has_what_was_in_force_then(self, run, app, api):
+        flags = [preset_flag("seats", 5), preset_flag("theme", [])]
+        for name in ("growth", "other"):
+            body = {"name": name, "flags": flags}
+            made = api.post("/v1/billing/plans", token=platform_token(), json=body)
+            assert made.status_code == 201
+        bring_in(app, api, *COMPANY)
+        end = utcnow() + timedelta(seconds=3)
+        seats = override_line("seats", 9, preset_name="growth", expires_at=end.isoformat())
+        bring_in(app, api, seats)
+        api.sequence()
+        then, moment = run("export", "acme"), utcnow()
+        bring_in(app, api, tenant_line(name="Other"), user_line("new"))
+        api.sequence()
+        time.sleep(max((end - utcnow()).total_seconds(), 0))
+
+        past = run("export", "acme", "--as-of", moment.isoformat())
+        early = run("export", "acme", "--as-of", "2020-01-01")
+
+        assert '"flag_key":"seats"' in then.stdout
+        assert past.stdout == then.stdout
+        assert '"flag_key":"seats"' not in run("export", "acme").stdout
+        assert (early.exit_code, early.stdout) == (1, "")
+        assert "Not Found" in early.stderr
 
 
 class TestErasure:
