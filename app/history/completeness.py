@@ -31,6 +31,7 @@ PARTS = (
         "completely, since the release that records their creation",
     ),
     Part("Columns that were added later", "their defaults"),
+    Part("When a billing provider's data were read, an expiry announced", "as of the creation"),
     Part(
         "Roles that a migration has made, such as the five of memberships",
         "always there, with what they had then",
@@ -57,6 +58,8 @@ PARTS = (
     Part("Secrets, payloads, sign-ins", "not recorded"),
     ORDER,
 )
+NOT_RECORDED = frozenset({"source_timestamp", "read_at", "missing_since", "announced_expiry"})
+"""The columns of which the trail has only what the row was created with."""
 
 
 def lacks_of(operation: str, *, is_ordered: bool) -> list[str]:

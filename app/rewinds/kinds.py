@@ -25,6 +25,7 @@ from app.custom_fields.entities import TENANT, USER
 from app.custom_fields.models import CustomField
 from app.flags import overrides
 from app.flags.models import FeatureOverride
+from app.history.completeness import NOT_RECORDED
 from app.memberships import service as memberships
 from app.memberships.models import Membership
 from app.roles import access_resources, role_assignments
@@ -44,8 +45,8 @@ Values: TypeAlias = dict[str, Json]
 
 DERIVED = {
     *("id", "tenant_id", "created_at", "updated_at", "version", "created_by_user_id"),
-    *("updated_by_user_id", "email_key", "status_class", "announced_expiry"),
-    *("source_timestamp", "read_at", "missing_since"),
+    *("updated_by_user_id", "email_key", "status_class"),
+    *NOT_RECORDED,
 }
 """Columns that the audit trail does not have, or that follow from others."""
 LEFT = {
