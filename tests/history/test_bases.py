@@ -11,11 +11,9 @@ from app.events.jobs import remove_old_events
 from app.history import bases
 from app.history.jobs import add_bases as add_due_bases
 from tests import database
-from tests.history.test_reading import Life
+from tests.history.exports import read_all
+from tests.history.life import Life
 from tests.history.writing import add_bases
-
-READ = "SELECT to_json(p)::text FROM past.{} p ORDER BY id"
-TABLES = ("tenants", "users", "memberships", "subscriptions", "custom_fields", "feature_overrides")
 
 
 @pytest.fixture
@@ -34,24 +32,6 @@ def count(table, **equal):
 
 def positions_of(tenant_id):
     return sorted({row.position for row in database.rows(PastBase, tenant_id=tenant_id)})
-
-
-def read_all(position, *, with_bases):
-    """Every row of the past at a position, of all tenants."""
-    with database.platform_transaction():
-        run = database.Statement
-        settings = {
-            "app.as_of_position": position,
-            "app.as_of_base": position if with_bases else -1,
-        }
-        for name, value in settings.items():
-            run("tests.set", "SELECT set_config(:name, :value, true)", prepare=False).execute(
-                name=name, value=str(value)
-            )
-        return {
-            table: run("tests.past", READ.format(table), prepare=False).scalars()
-            for table in TABLES
-        }
 
 
 class TestWriting:

@@ -1,14 +1,14 @@
 """``GET /v1/tenants/{id}/changes``: what differs between two moments."""
 
-import json
-
 import pytest
 
 from app.core.clock import utcnow
 from app.history import differences
+from app.rewinds.kinds import KINDS
 from tests import database
 from tests.factories import create_member, create_tenant, create_user, platform_token
-from tests.history.test_reading import Life
+from tests.history import exports
+from tests.history.life import Life
 
 
 @pytest.fixture
@@ -95,21 +95,17 @@ def test_agrees_with_the_reads_at_both_moments(api):
             life.change()
         api.sequence()
         found = api.get("/v1/events?limit=1000", token=life.token).get_json()["next_cursor"]
-        marks.append((found, life.read()))
+        marks.append((found, {one["id"]: exports.read(one["id"]) for one in life.tenants}))
 
     for tenant in life.tenants:
         (start, before), (end, after) = marks[0], marks[-1]
         sent = {"from": start, "to": end}
         path = f"/v1/tenants/{tenant['id']}/changes"
         rows = api.get(path, token=life.token, query_string=sent).get_json()["data"]
-        changed = {row["target_id"] for row in rows if row["target_type"] == "user"}
-        users = f"/v1/users?tenant_id={tenant['id']}"
-        old, new = (rows_of(each[users]) for each in (before, after))
-        assert {one for one in old | new if old.get(one) != new.get(one)} <= changed
-
-
-def rows_of(answer):
-    return {row["id"]: row for row in json.loads(answer[1])["data"]}
+        changed = {row["target_id"] for row in rows}
+        for kind in KINDS:
+            old, new = (exports.by_id(kind, each[tenant["id"]]) for each in (before, after))
+            assert {one for one in old | new if old.get(one) != new.get(one)} <= changed
 
 
 class TestBounds:

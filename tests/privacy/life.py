@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from app.audit.service import record_creation
 from app.auth import sessions
+from app.core.actors import SYSTEM_CLI, Actor
 from app.core.clock import utcnow
 from app.events.models import Event
 from app.imports.models import Import, ImportPiece
@@ -47,6 +49,7 @@ def live(app: Any, api: Any, sender: Sender) -> str:
     """Leave the traces; the person's id in the first of their two tenants."""
     first, second = create_tenant(slug="first"), create_tenant(slug="second")
     for tenant in (first, second):
+        _record_creation("tenant.created", tenant)
         create_member(tenant, role="owner")
     platform = platform_token()
     _by_invitation(api, first)
@@ -190,6 +193,7 @@ def _as_contact(api: Any, platform: str, tenant: Any) -> None:
     assert api.patch(path, token=platform, json=contact).status_code == 200
     create_preset("free")
     subscription = create_subscription(tenant)
+    _record_creation("subscription.created", subscription)
     billing = {
         "billing_email": mail("new"), "billing_contact_name": word("payer"),
         "billing_phone": word("payer-phone"),
@@ -257,9 +261,18 @@ def _by_domain(tenant: Any) -> None:
     """A superadmin's domain, by which the person may join."""
     made_by = f"platform:{SUBJECT}"
     actors = {"created_by_user_id": made_by, "updated_by_user_id": made_by}
-    create_domain(tenant, **actors)
+    _record_creation("domain.created", create_domain(tenant, **actors))
     names = {"first_name": word("first"), "last_name": word("last")}
-    create_join_request(tenant, idp_user_id=SUBJECT, email=mail("joined"), **names, **actors)
+    person = {"idp_user_id": SUBJECT, "email": mail("joined"), **names}
+    made = create_join_request(tenant, **person, **actors)
+    _record_creation("join_request.created", made)
+
+
+def _record_creation(action: str, row: Any) -> None:
+    """Let the past have a row that no request has made."""
+    actor = Actor(getattr(row, "created_by_user_id", SYSTEM_CLI.id))
+    with platform_transaction():
+        record_creation(action, row, actor=actor)
 
 
 def _post(sender: Sender, event_type: str, data: dict[str, Any], **options: Any) -> None:

@@ -3,12 +3,13 @@
 import json
 from dataclasses import replace
 
-from app.audit.models import AuditEvent
+from app.audit.models import AuditEvent, AuditPosition
 from app.core.actors import SYSTEM_IDP
 from app.domains.joining import Newcomer, admit_to
 from app.inbox.models import WebhookEvent
+from app.tenants.models import Tenant
 from app.users.models import User
-from tests.database import platform_transaction
+from tests.database import platform_transaction, rows
 from tests.factories import (
     create_assignment,
     create_domain,
@@ -17,6 +18,7 @@ from tests.factories import (
     create_user,
     platform_token,
 )
+from tests.history import exports
 from tests.inbox.sending import all_rows, work_off
 from tests.privacy.life import AT, CANARY, SUBJECT, live, mail, word
 
@@ -107,6 +109,16 @@ def erase(app, *words):
     return {row["table"]: row["rows"] for row in json.loads(result.stdout)}
 
 
+def columns_with_canary(tables):
+    return {
+        (table, name)
+        for table, texts in tables.items()
+        for row in map(json.loads, texts)
+        for name, value in row.items()
+        if CANARY in str(value).lower()
+    }
+
+
 class TestErase:
     def test_leaves_nothing_but_an_anonymous_inactive_user_and_a_row_about_the_erasure(
         self, app, api, sender, dump, columns_without
@@ -128,6 +140,28 @@ class TestErase:
         assert (users[0].email_key, users[0].meta_data) == ("", {})
         assert (again.exit_code, again.stdout) == (1, "")
         assert "nobody" in again.stderr
+
+    def test_leaves_nothing_in_the_past_of_any_kind(self, app, api, sender):
+        """What the present has of the person is in the past too, before the erasure."""
+        user_id = live(app, api, sender)
+        api.sequence()
+        positions = sorted({row.position for row in rows(AuditPosition)})
+        tenants = [str(row.id) for row in all_rows(Tenant) if row.slug in ("first", "second")]
+        for tenant in tenants:
+            now, past = (exports.read(tenant, as_of) for as_of in (None, str(positions[-1])))
+            assert columns_with_canary(past) == columns_with_canary(now)
+
+        erase(app, user_id)
+
+        api.sequence()
+        for position in positions[::-5]:
+            assert CANARY not in str(exports.read_all(position)).lower()
+        for tenant in tenants:
+            assert CANARY not in str(exports.read(tenant, str(positions[-1]))).lower()
+            path = f"/v1/tenants/{tenant}/changes?from={positions[0]}"
+            changes = api.get(path, token=platform_token())
+            assert changes.status_code == 200
+            assert CANARY not in changes.text.lower()
 
     def test_the_end_of_assigned_roles_is_audited_and_an_event(self, app, api):
         tenant = create_tenant()
