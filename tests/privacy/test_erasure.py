@@ -56,7 +56,7 @@ IMPERSONAL = {
     "plan_presets": "display_name flags name",
     "plan_prices": "limit_key lookup_key plan_name price_id provider",
     "product_permissions": "description group_name key requires_flag requires_limit",
-    "rewinds": '"only" counts created_by_user_id error kinds left_out state',
+    "rewinds": '"only" counts created_by_user_id error kinds last_id left_out state',
     "role_assignments": "resource_id resource_type source",
     "roles": "assignable_by inherits key name permissions",
     "scim_access_tokens": "assertion_digest digest",
