@@ -118,7 +118,7 @@ def create_app(
     allow_origins(app, config.cors_origins)
     app.after_request(record_refused_use)
     if hops := config.trusted_proxies:
-        # Whoever is further away than the proxies counted here can put anything in these headers.
+        # A client beyond the counted proxies can put anything in these headers.
         proxied = ProxyFix(app.wsgi_app, x_for=hops, x_proto=hops, x_host=hops)
         app.wsgi_app = proxied  # type: ignore[method-assign]
     if is_private:

@@ -42,7 +42,7 @@ def parse_logo(value: str) -> Logo:
 
 
 def _check_svg(content: bytes) -> None:
-    """Raise ValueError for what is not an SVG, or could run or load something."""
+    """Raise ValueError for a file that is not an SVG, or that could run or load something."""
     try:
         text = content.decode()
         if found := DECLARATION.search(text):
@@ -64,7 +64,7 @@ def _check_svg(content: bytes) -> None:
 
 
 def _does_something(attribute: str, text: str) -> bool:
-    """Whether it handles an event, or loads what is not a part of the file."""
+    """Whether the attribute handles an event, or loads something outside the file."""
     leads_out = attribute == "href" and not text.strip().startswith("#")
     is_active = attribute.startswith("on") or attribute in ("base", "src")
     return is_active or leads_out or "\\" in text or EXTERNAL.search(text) is not None

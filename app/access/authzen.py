@@ -1,4 +1,4 @@
-"""AuthZEN's Authorization API 1.0: may somebody do something with a resource, now, and who, what?
+"""AuthZEN's Authorization API 1.0: decisions, and searches for subjects, resources and actions.
 
 Bodies and errors have the standard's forms: a body that is not valid is answered with 400, a refusal
 with 200 and the reason in ``context``.

@@ -18,7 +18,7 @@ ERASED = "[erased]"  # what takes the place of a value that an erasure removes
 
 
 class AuditEvent(Model):
-    """Who changed which row, and the values of the changed fields before and after.
+    """One change of a row: the actor, and the values of the changed fields before and after.
 
     The application's database role may only read and insert. Each month has a partition;
     :mod:`app.operations.retention` adds and drops partitions. ``tenant_id`` is not a foreign key:

@@ -1,4 +1,4 @@
-"""The principal of a credential: who sends a request, with which permissions, in which tenant.
+"""The principal of a credential: the sender of a request, the permissions and the tenant.
 
 The database functions ``authenticate_user`` and ``authenticate_key`` (``migrations/functions``) find
 the credential's rows and set the tenant scope in one statement. They read role and state for each
@@ -59,7 +59,10 @@ class NoMembership(Forbidden):
 
 @dataclass(frozen=True)
 class Principal:
-    """Who sends a request. ``tenant_id`` is None for a platform credential: it sees all tenants."""
+    """The sender of a request.
+
+    ``tenant_id`` is None for a platform credential: it sees all tenants.
+    """
 
     actor: Actor
     permissions: frozenset[Permission]
@@ -164,8 +167,8 @@ def principal_of_key(found: Any) -> Principal:
 
 
 def assigned_permissions(names: Collection[str] | None) -> frozenset[Permission]:
-    """Those of the permissions that assigned roles have which these roles can give in requests.
+    """The permissions of assigned roles that count in requests.
 
-    The others are those of products, and what only the platform has or grants.
+    The others are permissions of products, and those that only the platform has or grants.
     """
     return frozenset(one for one in ASSIGNABLE if one in names) if names else NONE

@@ -54,8 +54,8 @@ class Read(NamedTuple):
     snapshot: Snapshot
 
 
-# Of this process, in monotonic seconds: when the next request to a provider may begin, and until when
-# the provider takes none.
+# For this process, in monotonic seconds: when the next request to a provider may begin, and until
+# when the provider takes none.
 _lock = threading.Lock()
 _next = defaultdict[str, float](float)
 _paused = defaultdict[str, float](float)

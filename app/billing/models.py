@@ -15,9 +15,9 @@ from app.core.json_text import Json
 class BillingCustomer(TenantRow):
     """The tenant of a customer at a billing provider.
 
-    ``is_manual``: an operator has said it; otherwise the customer's metadata at the provider, at the
-    provider's time ``source_timestamp``, or in a read if that is None.
-    A customer has one row, so that it has one tenant: the unique key is not the tenant's own.
+    ``is_manual``: an operator has mapped the customer. Otherwise the tenant is from the customer's
+    metadata, at the provider's time ``source_timestamp``, or from a read if that is None. A
+    customer has one row, so that it has one tenant: the unique key is not the tenant's own.
     """
 
     __tablename__ = "billing_customers"

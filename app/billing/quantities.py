@@ -39,7 +39,8 @@ FIND_OTHER = Statement(
 def follow(subscription: Subscription, wanted: Mapping[str, int] | None, *, actor: Actor) -> None:
     """Set the limits that are ``wanted``, and remove the others that this subscription has set.
 
-    One that the tenant's plan lacks is set when its plan has it. With None, all stay as they are.
+    A limit that the tenant's plan lacks is set once the plan has it. With None, all stay as they
+    are.
     """
     known, tenant_id = subscription.limits, subscription.tenant_id
     if wanted is None or not (wanted or known):

@@ -1,4 +1,4 @@
-"""The reader: reads what events are about from the billing providers, and applies it.
+"""The reader: reads the subjects of events from the billing providers, and applies them.
 
 It does so for each provider with an API key; the worker leaves their events. It leases an event
 before it reads, so no other reader reads the same event. Reading happens outside any transaction.

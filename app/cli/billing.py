@@ -71,7 +71,7 @@ def reconcile_command(provider: str, dry_run: bool, as_json: bool) -> None:
 
 
 def _compare(provider: BillingProvider) -> Iterator[Counter[str]]:
-    """Complete a run; waits while another process is at it, or the provider takes no requests."""
+    """Complete a run; waits while another process compares, or the provider takes no requests."""
     with platform_transaction():
         reconcile.begin(provider, actor=SYSTEM_CLI)
     while True:

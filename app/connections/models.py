@@ -106,7 +106,7 @@ def references(column: str, model: type[TenantRow]) -> ForeignKeyConstraint:
 
 
 class ScimAccessToken(Model):
-    """The digest of an access token that a connection's client credentials were given for.
+    """The digest of an access token that was issued for a connection's client credentials.
 
     ``assertion_digest`` is that of the assertion, which counts once.
     """

@@ -208,7 +208,7 @@ def _end_access_tokens(connection: ScimConnection) -> None:
 def _check_gift(
     tenant_id: UUID, values: Mapping[str, Any], actor: Actor, held: Collection[Permission]
 ) -> None:
-    """Raise if the connection, with these values, could do more than whoever changes it.
+    """Raise if the connection, with these values, could do more than its editor.
 
     PermissionDenied without the permissions that it exercises, RoleAboveOwn for a role that the
     actor could not give, and Invalid for a role that the tenant does not have.

@@ -31,7 +31,7 @@ STYLESHEET = """\
 
 
 def brand() -> dict[str, str]:
-    """The name, and the addresses of the logo and the style sheet; empty for what is not set."""
+    """The name, and the addresses of the logo and the style sheet; empty if it is not set."""
     config = current_config()
     return {
         "name": config.setup_name or config.console_name,

@@ -27,7 +27,7 @@ from app.dev.engines.instance import OWNER_ROLE, Instance
 
 
 def development_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """``environ``, with the values of a private instance for what it leaves out."""
+    """``environ``, completed with the values of a private instance."""
     instance = Instance.at(environ.get("INSTANCE_DIR") or "instance")
     new_secret = "whsec_" + b64encode(secrets.token_bytes(32)).decode()
     try:

@@ -102,7 +102,7 @@ def admit_signed_in(subject: str, email: str) -> None:
 def match(people: Iterable[Person]) -> list[tuple[Person, Domain]]:
     """The people whose address is of any tenant's verified domain, each with this domain.
 
-    Of a domain and its subdomain, the longer name counts. Needs the platform's scope.
+    If a domain and its subdomain match, the longer name counts. Needs the platform's scope.
     """
     named = [(person, name) for person in people if (name := domain_of(person.email)) is not None]
     if not named:

@@ -1,8 +1,8 @@
-"""Positions: given to the changes of committed transactions; old events are removed with theirs.
+"""Assigns positions to the changes of committed transactions, and removes old events.
 
-One process at a time gives positions: it holds a lock until its transaction ends. So positions have
-no gaps, and a reader who has read up to a position never misses an event, whatever commits late.
-``audit_positions`` keeps the order for as long as the audit trail.
+One process at a time assigns positions: it holds a lock until its transaction ends. So positions
+have no gaps, and a reader who has read up to a position never misses an event, whatever commits
+late. ``audit_positions`` keeps the order for as long as the audit trail.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes the tenants, users and memberships that follow from the states of a provider's objects.
 
 The states before the delivery and now each give the values of the rows; the rows get the
-difference. A missing row is created with all values, as soon as enough is known. Of people whom a
-directory provisions by SCIM, the profile, the activity and a group's role stay as they are.
+difference. A missing row is created with all values, as soon as enough is known. The profile, the
+activity and a group's role of people whom a directory provisions by SCIM stay as they are.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _Rows:
     ) -> None:
         """Read the tenants of organizations with the users and memberships of ``pairs`` in them.
 
-        Of ``user_ids_everywhere`` the rows in all tenants are read. The tenants that may lose an
+        The rows of ``user_ids_everywhere`` are read in all tenants. The tenants that may lose an
         owner, and those with a limit of seats, are locked, in the order of their ids.
         """
         user_ids = list({*(pair.user_id for pair in pairs), *user_ids_everywhere})

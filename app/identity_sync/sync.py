@@ -175,7 +175,7 @@ def _organization_of(event: IdentityEvent) -> str | None:
 
 
 def _pair_of(event: IdentityEvent, objects: Objects) -> Pair | None:
-    """The same; where the event does not say it, what was said before."""
+    """As :func:`_named_pair`; what the event does not name is taken from earlier events."""
     if KINDS[type(event)] is not Kind.MEMBERSHIP:
         return None
     return _named_pair(event) or pair_of(objects.now[key_of(event)])

@@ -103,7 +103,7 @@ def replay(event_id: UUID | str, *, actor: Actor) -> WebhookEvent:
 
 
 def replay_failed(source: str | None = None, *, actor: Actor) -> int:
-    """:func:`replay` the oldest failed events that can be, of one source or of all; their number.
+    """:func:`replay` the oldest failed events of one source or of all; returns their number.
 
     There are at most :data:`REPLAYED_AT_ONCE`. Those that another transaction changes are left.
     """

@@ -122,7 +122,7 @@ def compose(invitation: Invitation, tenant_name: str, url: str) -> EmailMessage:
 
 
 def send(message: EmailMessage) -> tuple[EmailKind, str]:
-    """Hand the mail to the server; what has become of it, and what was said.
+    """Send the mail to the server; returns its status and the server's answer.
 
     A fault is not raised: REJECTED is permanent, and after SCHEDULED another attempt may succeed.
     """

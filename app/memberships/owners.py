@@ -1,8 +1,8 @@
 """The rules for owners: who may change them, and that a tenant always has an active one.
 
-An owner has the role ``owner`` by the membership or by an assignment of roles. Of the assignments,
-only one to the membership itself, for the whole tenant and without an end, makes an owner who
-counts as the tenant's last owner.
+An owner has the role ``owner`` by the membership or by an assignment of roles. An owner by
+assignment counts as the tenant's last owner only if the assignment is to the membership itself, for
+the whole tenant and without an end.
 
 A change of a role, a membership, a user or an assignment can remove an owner. The statement that reads or locks
 the changed row also locks the tenant's row and then reads the active owners

@@ -131,7 +131,7 @@ def reconcile(tenant_id: UUID, *, actor: Actor) -> int:
 
 
 def find_behind(*, limit: int) -> Sequence[UUID]:
-    """Tenants whose current subscription names a preset that got its name after it.
+    """Tenants whose current subscription names a preset that got this name later.
 
     A preset without such tenants is not looked at again: :func:`follow_plan` finds it.
     """

@@ -1,4 +1,4 @@
-"""Brings the plans of tenants after the clock, and after presets that are created later.
+"""Updates tenants' plans when assigned plans end and when presets are created later.
 
 It also announces the coming end of assigned plans.
 """

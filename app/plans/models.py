@@ -76,7 +76,7 @@ PLANS_IN_FORCE = sa.table(
 class PlanAssignment(Model):
     """The plan that the platform has given a tenant; it takes precedence over every subscription.
 
-    ``until``: from then on it has no effect (None: until it is deleted), and a job deletes the row.
+    From ``until`` on it has no effect, and a job deletes the row (None: until it is deleted).
     ``next_plan_name`` is the plan that the tenant has after it. ``ending_announced_at`` is when the
     coming end was announced.
     """

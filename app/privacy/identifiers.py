@@ -49,12 +49,12 @@ class Identifiers:
         return self._is_name(text, field) or self._has_address(text)
 
     def are_in(self, document: object) -> bool:
-        """The same for any text in a JSON document, keys included."""
+        """As :meth:`is_in`, for any text in a JSON document, keys included."""
         is_named = any(self._is_name(*found) for found in _texts(document))
         return is_named or self._has_address(dumps_text(document))
 
     def are_in_body(self, body: bytes) -> bool:
-        """The same for a body of JSON; in one that is not JSON, ids are found anywhere too."""
+        """As :meth:`are_in`, for a body of JSON; in another body, ids are found anywhere too."""
         text = body.decode("utf-8", "replace")
         try:
             found = _texts(parse(body))

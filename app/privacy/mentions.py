@@ -98,7 +98,7 @@ class Reader:
         """The webhook events that mention ``who``.
 
         With ``or_unreadable`` also those whose body is not JSON: it may mention anybody. With an
-        ``organization`` only those that mention it too.
+        ``organization``, only those that mention the organization too.
         """
         place = Identifiers(frozenset({organization or ""}), frozenset(), fields=ANY_ID)
         chosen = [] if self.found is None else [EVENTS.c.id.in_(self.found.events)]

@@ -68,7 +68,7 @@ class AccessRole(Attributed, Row):
 
 
 class AccessResource(Attributed, TenantRow):
-    """A thing of the product, by its name. A right on its parent holds for it too.
+    """A resource of the product, by its name. A right on its parent holds for it too.
 
     Changes lock the tenant's row, so a parent exists, and no resource is below itself.
     """

@@ -147,7 +147,8 @@ def create(
 
     ``values`` has one of :data:`TARGETS`, ``role`` (a key), and may have ``resource`` and
     ``expires_at``. Raises NotFound for what the tenant does not have, RoleAboveOwn, RoleAssigned,
-    and Invalid for an end in the past, and for one of an owner of the whole tenant.
+    and Invalid for an end in the past, and for an end of an owner's assignment for the whole
+    tenant.
     """
     check_future(values.get("expires_at"), ("body", "expires_at"))
     roles = authority.lock(tenant_id)

@@ -33,7 +33,7 @@ class SearchField:
         return " ".join(str(getattr(row, name)) for name in self.columns)[:MAX_TEXT]
 
     def expression(self, model: Any) -> ColumnElement[str]:
-        """The same in SQL."""
+        """The text of the field in SQL."""
         texts = [cast(getattr(model, name), Text) for name in self.columns]
         joined = texts[0] if len(texts) == 1 else func.concat_ws(" ", *texts)
         return func.left(joined, MAX_TEXT)

@@ -157,7 +157,7 @@ class Hub:
             has_more = len(page.items) == READ
 
     def _tell(self, row: Any) -> None:
-        """Tell the streams one event, and note what follows from it for flags and credentials."""
+        """Send one event to the streams, and note its consequences for flags and credentials."""
         if row.type.startswith(OF_ALL_TENANTS):
             self._flags_due = 0.0
         self._changed.add(row.tenant_id)

@@ -13,8 +13,8 @@ OVER_LIMITS = SharedMetric(
     "Tenants that use more than a limit (usage) or have more members than seats (seats).",
     ["kind"],
 )
-# A counter or a tenant can be over a limit only if it is over the preset's, which can have rules, or has
-# an override. Of these, the database function `tenant_usage` knows the limit in force.
+# A counter or a tenant can be over a limit only if it is over the preset's, which can have rules,
+# or has an override. For these, the database function `tenant_usage` knows the limit in force.
 _OVER_LIMITS = """
 WITH limits AS (
     SELECT p.name, flag ->> 'flag_key' AS feature, (flag ->> 'default_value')::bigint AS most,

@@ -48,7 +48,8 @@ GET = Statement(
     ),
 )
 
-# The counters are locked before their holds, as all other functions do. Who holds a lock sweeps.
+# The counters are locked before their holds, as all other functions do. Only the holder of a lock
+# sweeps.
 SWEEP = Statement(
     "usage_holds.sweep",
     "WITH due AS MATERIALIZED (SELECT c.tenant_id, c.feature, c.period_start FROM usage_counters c"

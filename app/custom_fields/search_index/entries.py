@@ -31,8 +31,8 @@ class Entry(NamedTuple):
 def entries_of(field_type: FieldType, value: Any) -> tuple[Entry, ...]:
     """The index entries of a stored value; none where it is absent or not of the type.
 
-    Texts are not checked as e-mail addresses, options and so on, so that a value which is older
-    than its field's rules is found too.
+    Texts are not checked against the field's rules, so that values from before the rules are found
+    too.
     """
     if value is None:
         return ()

@@ -142,7 +142,7 @@ class Document:
         return self._required(self.optional_moment(*path), path)
 
     def optional_moment(self, *path: str) -> datetime | None:
-        """The same, or None where there is none."""
+        """As :meth:`moment`, or None if there is no value."""
         value = self.value(*path)
         if not isinstance(value, str):
             return None
@@ -157,7 +157,7 @@ class Document:
         return self._required(self.optional_epoch(*path), path)
 
     def optional_epoch(self, *path: str) -> datetime | None:
-        """The same, or None where there is none."""
+        """As :meth:`epoch`, or None if there is no value."""
         value = self.value(*path)
         if not isinstance(value, int | float) or isinstance(value, bool):
             return None

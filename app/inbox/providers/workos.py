@@ -1,8 +1,8 @@
 """WorkOS: users, organizations, organization memberships, invitations and SSO connections.
 
-Each event has the whole object, but one of a certificate has only the connection's id. A deletion
-has the object's old ``updated_at``. A ``pending`` membership is an invitation, not access.
-https://workos.com/docs/events lists the events.
+Each event contains the whole object, except that an event of a certificate contains only the
+connection's id. A deletion has the object's old ``updated_at``. A ``pending`` membership is an
+invitation, not access. https://workos.com/docs/events lists the events.
 """
 
 from __future__ import annotations

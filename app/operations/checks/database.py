@@ -91,7 +91,7 @@ def check_database() -> Iterator[Finding]:
 
 
 def check_database_quickly(without: str = "") -> Iterator[Finding]:
-    """The same in the current transaction, which has the platform's scope.
+    """As :func:`check_database`, in the current transaction, which has the platform's scope.
 
     A check of the stored rows that takes longer than :data:`QUICKLY` is a hint to run the doctor.
     """

@@ -138,7 +138,7 @@ def _values(
 ) -> set[str]:
     """The values of a column of these rows, now and as the audit trail recorded them.
 
-    With ``is_trusted`` without those that only tenants have written.
+    ``is_trusted`` excludes values that only tenants have written.
     """
     trail = select(
         AUDIT.c.before, AUDIT.c.after, is_of_tenant(AUDIT.c.actor).label("is_of_tenant")

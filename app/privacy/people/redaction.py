@@ -117,11 +117,12 @@ def redact_bases(work: Erasure) -> None:
 
 
 def redact_feed(work: Erasure, *, after: int | None = None) -> None:
-    """The same for events, with their data.
+    """Redact events, with their data.
 
-    With ``after`` only the events after this position, and those that have none yet. From then on
+    With ``after``, only the events after this position, and those without a position. From then on
     no event gets a position until the transaction ends. Without it only those with a position, so
-    that the sequencer does not have to wait. What endpoints have answered to these events is removed.
+    that the sequencer does not have to wait. What endpoints have answered to these events is
+    removed.
     """
     person, connection = work.person, work.connection
     targets = targets_of(connection, person)

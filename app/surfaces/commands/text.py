@@ -17,7 +17,7 @@ OF_HTTP = re.compile(r"`(?:If-|X-|Retry-|GET |meta_data[.\[])|ETag")
 
 
 def in_words(text: str, labels: Mapping[str, str]) -> str:
-    """A description of the API, as a command says it: with its ``labels`` of the API's arguments.
+    """A description of the API in a command's words, with its ``labels`` of the API's arguments.
 
     Sentences about HTTP, and the numbers of refusals, are left out.
     """

@@ -54,8 +54,9 @@ class WebhookEndpoint(Attributed, Row):
 class WebhookEndpointState(Model):
     """The sender's state of an endpoint, and its secrets, encrypted with ``SECRETS_KEY``.
 
-    ``headers`` and ``old_secret`` are JSON objects. ``failing_since`` is when the failures began that no success has
-    followed. ``window_count`` attempts were made in the second that began at ``window_start``.
+    ``headers`` and ``old_secret`` are JSON objects. ``failing_since`` is the time of the first
+    failure since the last success. ``window_count`` attempts were made in the second that began at
+    ``window_start``.
     """
 
     __tablename__ = "webhook_endpoint_states"
