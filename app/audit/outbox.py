@@ -5,53 +5,19 @@ Every action is either in :data:`EVENT_TYPES` or in :data:`INTERNAL`.
 
 from __future__ import annotations
 
-_ACTIONS = (
-    "api_key.created", "api_key.revoked",
-    "credits.expired", "credits.granted", "credits.revoked",
-    "custom_field.archived", "custom_field.created", "custom_field.deleted",
-    "custom_field.reordered", "custom_field.restored", "custom_field.updated",
-    "domain.failed", "domain.lapsed", "domain.verified",
-    "join_request.accepted", "join_request.created", "join_request.declined",
-    "invitation.accepted", "invitation.created", "invitation.resent", "invitation.revoked",
-    "limit.forecast", "limit.overrun", "limit.reached", "limit.warning",
-    "log_stream.behind", "log_stream.created", "log_stream.deleted", "log_stream.failing",
-    "log_stream.paused", "log_stream.refused", "log_stream.resumed", "log_stream.rewound",
-    "log_stream.updated",
-    "membership.activated", "membership.created", "membership.deactivated",
-    "membership.role_changed", "membership.updated",
-    "override.created", "override.deleted", "override.expired", "override.updated",
-    "permission.created", "permission.deleted", "permission.updated",
-    "resource.created", "resource.deleted", "resource.updated",
-    "role.created", "role.deleted", "role.updated",
-    "role_assignment.created", "role_assignment.deleted", "role_assignment.expired",
-    "role_assignment.updated",
-    "sso_connection.activated", "sso_connection.certificate_expiring",
-    "sso_connection.deactivated", "sso_connection.deleted", "sso_connection.updated",
-    "subscription.canceled", "subscription.created", "subscription.drift_repaired",
-    "subscription.plan_unknown", "subscription.updated",
-    "tenant.activated", "tenant.created", "tenant.deleted", "tenant.deletion_requested",
-    "tenant.meta_data_patched", "tenant.over_seats", "tenant.ownerless", "tenant.plan_changed",
-    "tenant.restored", "tenant.suspended", "tenant.updated",
-    "trial.ended", "trial.ending",
-    "user.created", "user.directory_updated", "user.erased", "user.meta_data_patched",
-    "user.updated",
-    "webhook_endpoint.disabled",
-)  # fmt: skip
-"""The actions whose event's type has the same name."""
+from app.audit.event_types import DESCRIBED
+
 EVENT_TYPES = {
     "override.carried_over": "override.updated",
     "plan_preset.created": "plan.created",
     "plan_preset.deleted": "plan.deleted",
     "plan_preset.updated": "plan.updated",
     "suppression.added": "email.suppressed",
-    **{action: action for action in _ACTIONS},
+    **{name: name for name in DESCRIBED if not name.startswith(("plan.", "email."))},
 }
-"""Action of the audit trail -> type of its event. app/events/catalogue.py describes the types."""
+"""Action of the audit trail -> type of its event."""
 
-ANNOUNCED = ("email.bounced", "email.complained")
-"""The types of events without an audit row."""
-
-ALL_TYPES = frozenset({*EVENT_TYPES.values(), *ANNOUNCED})
+ALL_TYPES = frozenset(DESCRIBED)
 _KINDS = sorted({f"{each.partition('.')[0]}.*" for each in ALL_TYPES})
 NO_SUCH_TYPE = f"no event has this type; there are {', '.join(_KINDS)}"
 
