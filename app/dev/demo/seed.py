@@ -15,10 +15,13 @@ from app.cli.calls import in_process
 from app.cli.tokens import issue_token
 from app.config import current_config
 from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
 from app.core.db.statements import Statement
 from app.core.db.tenancy import platform_transaction
 from app.core.db.writes import insert_row
 from app.core.json_text import Json
+from app.emails import service as emails
+from app.emails.events import EmailEvent, EmailKind, suppressions_of
 from app.platform_admins import service as platform_admins
 from app.surfaces.commands.answers import get, succeeded
 from app.surfaces.operations import Request, Send
@@ -54,6 +57,9 @@ def seed_demo() -> dict[str, Json]:
     for values in DATA["tenants"]:
         _create(send, TENANTS, values, "idp_org_id_taken")
         _fill(send, _find(send, TENANTS, idp_org_id=values["idp_org_id"]))
+    _bounce(
+        _user(send, _find(send, TENANTS, idp_org_id=DATA["tenants"][0]["idp_org_id"]), "viewer")
+    )
     return {
         "platform_token": _token(DATA["platform_subject"], None),
         "tenants": [_read(send, values["idp_org_id"]) for values in DATA["tenants"]],
@@ -92,6 +98,17 @@ def _fill(send: Send, tenant: Found) -> None:
         _create(send, OVERRIDES, of_preset, "flag_key_taken", tenant)
     if tenant["is_active"]:
         _use(UUID(tenant["id"]), **DATA["usage"][tenant["idp_org_id"]])
+
+
+@platform_transaction()
+def _bounce(user: Found) -> None:
+    """Record that mail to the user has bounced, once: the address is on the suppression list."""
+    kind, address = EmailKind.BOUNCED, user["email"]
+    event = EmailEvent(
+        kind=kind, message_id="demo", recipient=address, occurred_at=utcnow(),
+        reason="There is no such mailbox.", suppressions=suppressions_of(kind),
+    )  # fmt: skip
+    emails.record([event], source="resend", webhook_event_id=UUID(user["id"]))
 
 
 @platform_transaction()

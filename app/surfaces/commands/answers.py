@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -33,13 +34,13 @@ def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missin
 def succeeded(
     answer: Answer,
     *,
-    label: Callable[[str, str], str] = lambda place, name: name,
+    labels: Mapping[str, str] = MappingProxyType({}),
     missing: str = "",
 ) -> Answer:
     """The answer of a success; raises Refused for any other.
 
-    ``label`` says how the command names an argument, by its place and name. ``missing`` is the
-    sentence for a 404 that only says "Not Found".
+    ``labels`` has the command's names of arguments. ``missing`` is the sentence for a 404 that only
+    says "Not Found".
     """
     if answer.status < 400:
         for name, text in NOTES.items():
@@ -50,9 +51,9 @@ def succeeded(
     detail = body.get("detail") if isinstance(body, dict) else body
     if isinstance(detail, list):
         if all(entry["type"] == "missing" and len(entry["loc"]) == 2 for entry in detail):
-            absent = ", ".join(_place(entry["loc"], label) for entry in detail)
+            absent = ", ".join(_place(entry["loc"], labels) for entry in detail)
             raise Incomplete(f"Missing {absent}.", body)
-        detail = "; ".join(_fault(entry, label) for entry in detail)
+        detail = "; ".join(_fault(entry, labels) for entry in detail)
     elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
         detail = missing
         body = {**(body or {}), "detail": missing}
@@ -81,19 +82,18 @@ def where_listed(name: str, value: str) -> str:
     return f"; give its id ({group} list)"
 
 
-def _fault(entry: Mapping[str, Any], label: Callable[[str, str], str]) -> str:
+def _fault(entry: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """What is wrong, and where, with the command's names of arguments such as ``user_id``."""
-    place, loc = str(entry["loc"][0]), entry["loc"]
-    told = re.sub(r"\w+_id\b", lambda found: label(place, found[0]), reason(entry))
-    return f"{_place(loc, label)}: {told}"
+    told = re.sub(r"\w+_id\b", lambda found: labels.get(found[0], found[0]), reason(entry))
+    return f"{_place(entry['loc'], labels)}: {told}"
 
 
-def _place(loc: list[Any], label: Callable[[str, str], str]) -> str:
+def _place(loc: list[Any], labels: Mapping[str, str]) -> str:
     """The place of a fault in the words of the command: ``--email``, or ``JSON.team``.
 
     The item of a repeated option has the place of the option, because the reason names the value.
     """
-    place, *inner = map(str, loc[:-1] if isinstance(loc[-1], int) else loc)
+    _, *inner = map(str, loc[:-1] if isinstance(loc[-1], int) else loc)
     if not inner:
         return "--body"
-    return ".".join([label(place, inner[0]), *inner[1:]])
+    return ".".join([labels.get(inner[0], inner[0]), *inner[1:]])

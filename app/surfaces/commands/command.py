@@ -36,13 +36,12 @@ class GeneratedCommand(Command):
         self.confirmed = CONFIRMED.get(operation.name)
         self.shown = shown_by(operation, known) if self.destroys else None
         arguments = offered(operation, spelling)
-        self.labels = {
-            (one.place, one.name): label_of(one, is_positional=one.name in spelling.positional)
+        self.labels = {"include": "--include"} | {
+            one.name: label_of(one, is_positional=one.name in spelling.positional)
             for one in arguments
         }
-        self.words = {"include": "--include"} | {name: it for (_, name), it in self.labels.items()}
         self.offered = {
-            destination(one): replace(one, description=in_words(one.description, self.words))
+            destination(one): replace(one, description=in_words(one.description, self.labels))
             for one in arguments
         }
         tabled = {column.partition(".")[0] for column in operation.columns}
@@ -57,8 +56,8 @@ class GeneratedCommand(Command):
             spelling.words[-1],
             callback=self.run,
             params=list(self._parameters()),
-            help="\n\n".join([in_words(f"{summary}.", self.words), *self._explanations()]),
-            short_help=in_words(f"{clause}.", self.words),
+            help="\n\n".join([in_words(f"{summary}.", self.labels), *self._explanations()]),
+            short_help=in_words(f"{clause}.", self.labels),
             # A value such as -1 is not an option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
@@ -106,7 +105,7 @@ class GeneratedCommand(Command):
     def _check_required(self, values: Mapping[str, Any]) -> None:
         """Refuse missing options, with exit code 2, before anything is asked or sent."""
         missing = [
-            self._label(one.place, one.name)
+            self.labels[one.name]
             for one in self.offered.values()
             if one.required and one.name not in values and not one.schema.get("nullable")
         ]
@@ -129,7 +128,7 @@ class GeneratedCommand(Command):
     def _explanations(self) -> Iterator[str]:
         """The operation's description, without the permission, which operators have; the arguments."""
         text = str(self.operation.about.get("description", ""))
-        yield in_words(text.partition("Requires the permission")[0], self.words)
+        yield in_words(text.partition("Requires the permission")[0], self.labels)
         for name in self.spelling.positional:
             argument = next(one for one in self.offered.values() if one.name == name)
             yield told_of(argument, reads=self.operation.is_reading)
@@ -152,7 +151,7 @@ class GeneratedCommand(Command):
             raise click.UsageError(str(fault)) from None
         answer = send(request)
         missing = missing_row(self.operation, named, answer)
-        return succeeded(answer, label=self._label, missing=missing)
+        return succeeded(answer, labels=self.labels, missing=missing)
 
     def _body(self, fields: dict[str, Any], given: Any) -> Any:
         """The JSON body: that of ``--body``, with the fields that options have."""
@@ -167,9 +166,6 @@ class GeneratedCommand(Command):
         }
         body = {**(absent if given is None else given), **fields}
         return body if body or self.operation.needs_body else None
-
-    def _label(self, place: str, name: str) -> str:
-        return self.labels.get((place, name), name)
 
     def _all_pages(self, send: Send, values: dict[str, Any], named: Mapping[str, Any]) -> list[Any]:
         """The rows of all pages, with a line of progress on standard error."""

@@ -60,16 +60,11 @@ GROUPS = {
 """The help of each group that has operations."""
 
 GROUP_OF = {
-    "billing_customers": "billing customers",
-    "billing_prices": "billing prices",
-    "billing_providers": "billing providers",
     "identity": "memberships",
     "operations_state": "operations",
     "scim_connection_tests": "scim",
     "scim_connections": "scim",
     "tenant_plans": "tenants plan",
-    "usage_holds": "usage holds",
-    "usage_leases": "usage leases",
     "webhook_deliveries": "webhook-endpoints",
     "webhook_endpoint_deliveries": "webhook-endpoints",
     "webhook_events": "webhooks",
@@ -211,5 +206,6 @@ def _default(operation: Operation) -> str:
     for start in ("get_", "list_"):
         verb = verb.removeprefix(start)
     verb = "show" if verb == "get" else verb.replace("_", "-")
-    group = GROUP_OF.get(operation.group, operation.group.replace("_", "-"))
+    spaced = operation.group.replace("_", " ")
+    group = spaced if spaced in GROUPS else GROUP_OF.get(operation.group, spaced.replace(" ", "-"))
     return f"{group} {verb}"

@@ -69,6 +69,20 @@ class TestSeed:
             ends = [period["resets_at"] for period in periods[1:]]
             assert ends == [period["period_start"] for period in periods[:-1]]
 
+    def test_an_address_is_suppressed_until_it_is_lifted(self, app, demo):
+        listed = json.loads(invoke(app, "emails", "suppressions", "--json").stdout)
+        lifted = invoke(app, "emails", "lift", listed[0]["address"], "--yes")
+        invoke(app, "seed", "--json")
+
+        assert [one["address"] for one in listed] == ["viewer@acme.example"]
+        assert lifted.exit_code == 0
+        assert json.loads(invoke(app, "emails", "suppressions", "--json").stdout) == []
+
+    def test_credits_can_be_granted(self, app, demo):
+        words = "credits grant --tenant acme --feature ai-credits --amount 5000 --source purchase"
+
+        assert invoke(app, *words.split()).exit_code == 0
+
     def test_the_named_field_is_archived_and_searchable_and_none_is_required(self, api, acme):
         fields = api.get("/v1/custom-fields", token=token_of(acme, "owner")).json["data"]
 
