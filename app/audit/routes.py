@@ -96,6 +96,7 @@ def add_history(
     @blueprint.columns("created_at", "action", "actor_name", "actor", "changes")
     @blueprint.response(200, schemas.HistoryEntrySchema(many=True))
     def list_history(query: dict[str, Json], **path: str) -> Page:
+        """List the changes of one row, newest first."""
         (row_id,) = path.values()
         page = history.list_history(target_type, row_id, query["paging"])
         if not page.items:
