@@ -110,6 +110,8 @@ def call(
     send = InProcess(current_app.wsgi_app, environ)
     answer = send(Request(method, path, given, headers, body))
     note_change(answer.headers.get(reading.HEADER, ""))
+    lacks = answer.headers.get("X-As-Of-Incomplete", "").split(",")
+    g.lacks = {*g.get("lacks", ()), *lacks}  # the names of what all answers of this page lack
     return Answer(answer.status, answer.body, answer.headers.get("ETag", ""))
 
 

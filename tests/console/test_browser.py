@@ -595,6 +595,32 @@ class TestPast:
         page.wait_for_selector("h1 >> text=Eve")
         assert page.locator("text=This is the past").count() == 0
 
+    def test_of_access_is_explained(self, api, visit):
+        """The moment and the question are kept beside each other, and the banner tells what is lacking."""
+        acme = create_past(api)
+        browser = visit()
+        page = browser.page
+
+        browser.open(f"/console/tenants/{acme['id']}/users/{acme['user_id']}/access")
+        page.select_option("#permission", "users:write")
+        page.click("text=Explain")
+        page.wait_for_selector(".verdict")
+        page.click(".moments summary")
+        page.fill("#as_of", acme["moment"][:19])
+        page.press("#as_of", "Enter")
+        page.wait_for_selector(".warning >> text=Usage was not recorded")
+        assert page.inner_text("h1") == "Ada"
+        assert "Allowed" in page.inner_text(".verdict")
+        browser.check()
+        page.select_option("#permission", "users:read")
+        page.click("text=Explain")
+        page.wait_for_selector(".warning >> text=This is the past")
+        page.click("text=Back to now")
+
+        page.wait_for_selector("h1 >> text=Eve")
+        assert page.input_value("#permission") == "users:read"
+        assert page.locator(".verdict").count() == 1
+
 
 class TestSupport:
     def test_a_day_without_a_terminal(self, visit):

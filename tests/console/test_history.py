@@ -8,12 +8,14 @@ import pytest
 
 from app.console.pages import history
 from app.core.clock import utcnow
+from app.history import completeness
+from app.memberships.models import Membership
 from app.rewinds import jobs
 from app.users.models import User
 from tests import database
 from tests.console.conftest import hidden_inputs
 from tests.console.world import ATTACK, create_past, send
-from tests.factories import create_member, user_token
+from tests.factories import create_member, platform_token, user_token
 
 
 @pytest.fixture
@@ -56,6 +58,53 @@ class TestPast:
         assert 'method="post"' not in main
         for change in ("edit", "export", "deactivate", "erase", "metadata"):
             assert f'href="{path}/{change}"' not in main, change
+
+    def test_of_somebodys_access_is_explained_with_what_the_answer_lacks(
+        self, browser, acme, page, call
+    ):
+        path = f"{page}/users/{acme['user_id']}/access"
+        call("POST", f"/v1/tenants/{acme['id']}/suspend", {"reason": "unpaid"})
+        asked = {"permission": "users:write"}
+
+        now = browser.get(path, query_string=asked).text
+        shown = browser.get(path, query_string={**asked, "as_of": acme["moment"]}).text
+        main = shown.partition("<main")[2].partition("</main>")[0]
+        plain = browser.get(path, query_string={"as_of": acme["moment"]}).text
+
+        assert "<strong>Refused</strong>" in now
+        assert "<strong>Allowed</strong>" in main
+        assert re.search(r"<h1>\s*Ada\s*</h1>", main)
+        assert f'href="{path}?permission=users%3Awrite">Back to now</a>' in main
+        assert '<input type="hidden" name="permission" value="users:write">' in main
+        assert f'name="as_of" value="{acme["moment"]}"' in main.replace("&#43;", "+")
+        assert history.LACKS["usage"] in main
+        assert history.LACKS["usage"] not in plain
+        assert "users/{}?as_of=".format(acme["user_id"]) in main  # the profile, of then too
+        assert 'method="post"' not in main
+        assert "/roles/assign" not in main
+
+    def test_of_a_role_that_was_assigned_then(self, api, browser, acme, page, call):
+        role = {"role": "billing", "membership_id": str(database.row(Membership).id)}
+        made = call("POST", "/v1/role-assignments", role, tenant_id=acme["id"])
+        moment = utcnow().isoformat()
+        api.delete(f"/v1/role-assignments/{made['id']}", token=platform_token())
+        api.sequence()
+        path = f"{page}/users/{acme['user_id']}/access"
+
+        then = browser.get(path, query_string={"as_of": moment}).text
+
+        assert '<td class="main">billing</td>' in then
+        assert "Remove" not in then
+        assert '<td class="main">billing</td>' not in browser.get(path).text
+
+    def test_says_what_old_changes_lack(self, superuser, browser, acme, page):
+        superuser.execute("UPDATE audit_positions SET number = -1")
+        shown = browser.get(page, query_string={"as_of": acme["moment"]}).text
+
+        assert history.LACKS["order"] in shown
+
+    def test_has_a_sentence_for_each_thing_that_answers_lack(self):
+        assert set(history.LACKS) == {part.name for part in completeness.PARTS if part.name}
 
     def test_is_that_of_a_position_of_the_tenants_feed(self, api, browser, acme, page, call):
         token = user_token(database.row(User))

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlencode
 from uuid import UUID
 
-from flask import abort, redirect, request
+from flask import abort, g, redirect, request
 
 from app.console import api
 from app.console.access import current_session
@@ -31,20 +31,31 @@ SINCE: dict[str, Callable[[datetime], datetime]] = {
 }
 MOMENTS = (Filter("from", "From", kind="datetime-local"), Filter("to", "To", kind="datetime-local"))
 TYPE = Filter("target_type", "Type")
+LACKS = {  # by the names in the API's header
+    "groups": "A person whom the directory has deleted since is still in its groups.",
+    "usage": "Usage was not recorded: nothing counts as used, and credits are those of the plan.",
+    "order": "The order of changes this old is approximate.",
+}
 COLUMNS = "last_at target_type target_name target_id actor_name actors reasons actions changes"
 
 
 @dataclass(frozen=True)
 class Past:
-    """A row as of ``moment``, a time or a position of the event feed."""
+    """A row as of ``moment``, a time or a position; ``now_url`` is the page without a moment."""
 
     moment: str
     row: Json
+    now_url: str
 
     @property
     def local(self) -> str:
         """The time as an input takes it; empty for a position."""
         return shown(self.moment) if TIME.fullmatch(self.moment) else ""
+
+    @property
+    def lacks(self) -> list[str]:
+        """What the page lacks, in sentences."""
+        return [sentence for name, sentence in LACKS.items() if name in g.lacks]
 
     @property
     def values(self) -> dict[str, object]:
@@ -66,13 +77,15 @@ def past(path: str) -> Past | None:
     moment = moment_of(next(filter(None, request.args.getlist("as_of")), "").strip())
     if not moment:
         return None
+    kept = urlencode({name: text for name, text in request.args.items() if name != "as_of"})
+    now_url = f"{request.path}?{kept}".rstrip("?")
     answer = api.call("GET", path, query={"as_of": moment})
     if answer.status in (404, 422):
         missing = "Then it did not exist, or the audit trail does not have its creation."
         why = missing if answer.status == 404 else answer.refusal.removeprefix("Value error, ")
         notice = Notice(f"The past at {moment} cannot be shown. {why}", is_bad=True)
-        abort(set_notice(redirect(request.path, 303), notice))
-    return Past(moment, api.succeeded(answer).data)
+        abort(set_notice(redirect(now_url, 303), notice))
+    return Past(moment, api.succeeded(answer).data, now_url)
 
 
 def moment_of(text: str) -> str:
