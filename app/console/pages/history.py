@@ -41,11 +41,14 @@ COLUMNS = "last_at target_type target_name target_id actor_name actors reasons a
 
 @dataclass(frozen=True)
 class Past:
-    """A row as of ``moment``, a time or a position; ``now_url`` is the page without a moment."""
+    """A row as of ``moment``, a time or a position; of now where that is empty.
 
-    moment: str
+    ``now_url`` is the address of the page of now.
+    """
+
     row: Json
-    now_url: str
+    moment: str = ""
+    now_url: str = ""
 
     @property
     def local(self) -> str:
@@ -59,24 +62,25 @@ class Past:
 
     @property
     def values(self) -> dict[str, object]:
-        """What the template gets: nothing of the past can be changed."""
+        """What the template of a past gets: nothing of it can be changed."""
         can = current_session().can
-        return {"past": self, "can": lambda name: name.endswith(":read") and can(name)}
+        past = {"past": self, "can": lambda name: name.endswith(":read") and can(name)}
+        return past if self.moment else {}
 
-    def rows(self, path: str, tenant_id: UUID, **query: object) -> list[Json] | None:
+    def rows(self, path: str, tenant_id: UUID | None = None, **query: object) -> list[Json] | None:
         """A list as of the moment; None where the person may not read it."""
-        answer = api.find(path, tenant_id=tenant_id, as_of=self.moment, **query)
+        answer = api.find(path, tenant_id=tenant_id, as_of=self.moment or None, **query)
         return None if answer is None else answer.data
 
 
-def past(path: str) -> Past | None:
-    """The row at ``path`` as of the moment in the address; None for now.
+def past(path: str, **query: object) -> Past:
+    """The row at ``path`` as of the moment in the address, or now with what ``query`` asks for.
 
     Where the API has nothing as of it, the browser is led to the page of now, which says why.
     """
     moment = moment_of(next(filter(None, request.args.getlist("as_of")), "").strip())
     if not moment:
-        return None
+        return Past(api.get(path, **query).data)
     kept = urlencode({name: text for name, text in request.args.items() if name != "as_of"})
     now_url = f"{request.path}?{kept}".rstrip("?")
     answer = api.call("GET", path, query={"as_of": moment})
@@ -85,7 +89,7 @@ def past(path: str) -> Past | None:
         why = missing if answer.status == 404 else answer.refusal.removeprefix("Value error, ")
         notice = Notice(f"The past at {moment} cannot be shown. {why}", is_bad=True)
         abort(set_notice(redirect(now_url, 303), notice))
-    return Past(moment, api.succeeded(answer).data, now_url)
+    return Past(api.succeeded(answer).data, moment, now_url)
 
 
 def moment_of(text: str) -> str:

@@ -91,10 +91,11 @@ def choose_tenant_for(purpose: str) -> Shown:
 def show_tenant(tenant_id: UUID) -> Shown:
     """Show a tenant: its plan and why, what wants attention, its data and its last changes."""
     path = f"{PATH}/{tenant_id}"
-    if then := past(path):
-        return _show_past(tenant_id, then)
     included = ",limits" if current_session().can(Permission.USAGE_READ) else ""
-    tenant = api.get(path, include=f"suspension_reason{included}").data
+    then = past(path, include=f"suspension_reason{included}")
+    if then.moment:
+        return _show_past(tenant_id, then)
+    tenant = then.row
     limits = sorted(tenant.get("limits", ()), key=share, reverse=True)
     plan = api.find(f"{path}/plan")
     deletion = api.find(f"{path}/deletion")

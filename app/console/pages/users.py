@@ -46,18 +46,16 @@ def create_user(tenant_id: UUID) -> Shown:
 def show_user(tenant_id: UUID, user_id: UUID) -> Shown:
     path = f"{PATH}/{user_id}"
     then = past(path)
-    user = then.row if then else api.get(path).data
-    query = {"user_id": user_id, "tenant_id": tenant_id, "as_of": then and then.moment}
-    memberships = api.find("/v1/memberships/tenant", **query)
+    user = then.row
     return render(
         "user",
         words.person(user),
         user=user,
-        memberships=memberships.data if memberships else [],
+        memberships=then.rows("/v1/memberships/tenant", tenant_id, user_id=user_id) or [],
         meta_data=metadata_facts(tenant_id, "user", user["meta_data"]),
-        mail=None if then else _mail(user["email"]),
-        history=None if then else recent_history(path),
-        **(then.values if then else {}),
+        mail=None if then.moment else _mail(user["email"]),
+        history=None if then.moment else recent_history(path),
+        **then.values,
     )
 
 
