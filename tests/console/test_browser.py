@@ -597,7 +597,7 @@ class TestPast:
 
     def test_of_access_is_explained(self, api, visit):
         """The moment and the question are kept beside each other, and the banner tells what is lacking."""
-        acme = create_past(api)
+        acme = create_past(api, is_whole=True)
         browser = visit()
         page = browser.page
 
