@@ -66,6 +66,7 @@ def create(query: dict[str, Json], body: dict[str, Json]) -> CustomField:
 @requires(Permission.CUSTOM_FIELDS_READ)
 @blp.arguments(schemas.EntityTypeQuerySchema, location="query")
 @blp.response(200, schemas.JsonSchemaSchema)
+@has_past
 def get_json_schema(query: dict[str, Json]) -> dict[str, Json]:
     """Get a JSON Schema of an entity's values, from which a form can be rendered."""
     tenant_id = target_id(query.get("tenant_id"))

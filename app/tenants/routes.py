@@ -73,6 +73,7 @@ def update(body: dict[str, Json], tenant_id: str) -> Tenant:
 @blp.get("/<tenant_id>/meta_data")
 @requires(Permission.TENANTS_READ)
 @blp.response(200, schemas.TenantMetaDataSchema)
+@has_past
 def get_meta_data(tenant_id: str) -> Tenant:
     """Get a tenant's metadata."""
     return service.get_tenant(tenant_id)

@@ -14,6 +14,8 @@ ABOUT = {
 }
 READS = (
     "/v1/tenants/{tenant}",
+    "/v1/tenants/{tenant}/meta_data",
+    "/v1/custom-fields/json-schema?entity_type=user&tenant_id={tenant}",
     "/v1/users?tenant_id={tenant}&is_active=true&limit=2",
     "/v1/billing/subscriptions?tenant_id={tenant}&status_class=ended",
     "/v1/billing/flags?tenant_id={tenant}",
