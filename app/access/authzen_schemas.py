@@ -137,10 +137,7 @@ class AccessQuestionsSchema(AccessQuestionSchema):
     )
 
     def load(self, data: object, *, unknown: str | None = None) -> dict[str, Any]:  # type: ignore[override]  # as its base
-        """The ``questions``, and the ``semantic`` if there are several.
-
-        A question that is not valid is replaced by its refusal.
-        """
+        """The questions, with refusals in place of invalid questions, and the ``semantic``."""
         if not isinstance(data, dict) or data.get("evaluations") in (None, []):
             return {"questions": [Question(**ONE.load(data))]}
         sections = {name: data[name] for name in ("evaluations", "options") if name in data}

@@ -94,7 +94,6 @@ def find_facts(questions: Sequence[Question], home: UUID | None) -> list[TenantF
 
 
 def _asked(tenant: str | None, questions: Sequence[Question]) -> dict[str, Json]:
-    """The argument of ``access_facts``."""
     subjects = {one.subject.place: one.subject for one in questions}
     resources = dict.fromkeys(one.resource.place for one in questions)
     subject_places = {one: place for place, one in enumerate(subjects)}

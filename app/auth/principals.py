@@ -59,10 +59,7 @@ class NoMembership(Forbidden):
 
 @dataclass(frozen=True)
 class Principal:
-    """The sender of a request.
-
-    ``tenant_id`` is None for a platform credential: it sees all tenants.
-    """
+    """The sender of a request; ``tenant_id`` is None for a platform credential."""
 
     actor: Actor
     permissions: frozenset[Permission]

@@ -75,10 +75,7 @@ def run_reader(app: Flask, *, stop: Callable[[], bool]) -> None:
 
 
 def read(provider: BillingProvider, body: bytes | None) -> Reading:
-    """Read what an event is about; raises ReadFailed.
-
-    Nothing is read for an event that is not applied.
-    """
+    """Read what an event is about, if it is to be applied; raises ReadFailed."""
     now = utcnow()
     try:
         told = told_by(provider, body or b"")

@@ -46,10 +46,7 @@ FIND = Statement(
 
 
 class Sweep(NamedTuple):
-    """The people who became members or got join requests.
-
-    ``next_after`` is None after the last people.
-    """
+    """The people who were admitted or suggested; ``next_after`` is None after the last people."""
 
     people: Sequence[JoinRequest]
     next_after: str | None

@@ -33,10 +33,7 @@ STORED_AS = {
 
 
 class Change(StrEnum):
-    """What happened to the object.
-
-    At the same moment, the change that comes later in this list counts.
-    """
+    """What happened to the object. At the same moment, the later in this list counts."""
 
     CREATED = "created"
     UPDATED = "updated"

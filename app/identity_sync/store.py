@@ -76,10 +76,7 @@ SAVE = Statement(
 
 
 class Kind(StrEnum):
-    """A kind of objects at an identity provider.
-
-    The members are in the order in which they are locked.
-    """
+    """The kinds of objects of an identity provider, in the order in which they are locked."""
 
     MEMBERSHIP = "membership"
     USER = "user"

@@ -226,7 +226,6 @@ class GroupStore:
 
 
 def _highest(keys: Sequence[str]) -> Role | None:
-    """The highest of the five roles of memberships."""
     return next((role for role in Role if role in keys), None)
 
 

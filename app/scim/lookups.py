@@ -92,7 +92,6 @@ class Search:
         return Rows(total, rows, _position(rows[-1]) if has_more and is_cursor else None)
 
     def _sort_key(self, request: SearchRequest) -> ColumnElement[Any]:
-        """The expression that orders the resources."""
         if request.sort_by is None:
             key: ColumnElement[Any] = self._model.id.expression
             return key

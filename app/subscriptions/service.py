@@ -257,7 +257,6 @@ def _check_not_managed(subscription: Subscription) -> None:
 
 
 def _withdraws_cancellation(subscription: Subscription, values: Mapping[str, Json]) -> bool:
-    """Whether an update removes the recorded cancellation."""
     if with_class(values).get("status_class", subscription.status_class) == StatusClass.ENDED:
         return False
     return is_ended(subscription) or values.get("auto_renew") is True

@@ -148,7 +148,6 @@ def _override_form(flag: Json, title: str, intro: str = "", **more: Any) -> Form
 
 
 def _fields(flag: Json) -> tuple[Field, ...]:
-    """The inputs of an override of a flag."""
     why = "Why this tenant has another value. Its owners and admins can read it."
     is_required = current_config().override_reason_required
     reason = Field("reason", "Reason", help=why, is_required=is_required)

@@ -61,7 +61,6 @@ def send_new(title: str, kind: str, *, submit: str, tenant_id: UUID | None = Non
 
 
 def _field(setting: Json) -> Field:
-    """The input of a setting."""
     kind = "select" if "enum" in setting else "password" if setting["secret"] else "text"
     kind = "json" if "additionalProperties" in setting else kind
     about = (setting.get("description", ""), choices(*setting.get("enum", ())))

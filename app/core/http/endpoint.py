@@ -29,10 +29,7 @@ PRESENT_ONLY = ("include", "is_at_limit", "meta_data", "plan_ends_before", "q")
 
 
 class Access:
-    """A decorator that decides who may call a view.
-
-    This class allows everybody, its subclasses do not.
-    """
+    """A decorator that decides who may call a view. This class allows everybody."""
 
     permission: str | None = None  # the permission that the caller needs
     credentials: tuple[str, ...] = ()  # the kinds that are accepted; none: public

@@ -75,13 +75,11 @@ def _create(send: Send, path: str, values: Found, exists: str, tenant: Found | N
 
 
 def _find(send: Send, path: str, **filters: str) -> Found:
-    """The first row of a list."""
     found: Found = get(send, path, filters)[0]
     return found
 
 
 def _fill(send: Send, tenant: Found) -> None:
-    """Create what the tenant has."""
     subscription = DATA["subscriptions"][tenant["idp_org_id"]]
     _create(send, SUBSCRIPTIONS, subscription, "bp_subscription_id_taken", tenant)
     for field in (*DATA["custom_fields"], DATA["archived_field"]):
@@ -132,7 +130,6 @@ def _month_before(moment: datetime) -> datetime:
 
 
 def _read(send: Send, org_id: str) -> dict[str, Json]:
-    """The ids and tokens of a tenant."""
     tenant = _find(send, TENANTS, idp_org_id=org_id)
     tenant_id, subscription = tenant["id"], DATA["subscriptions"][org_id]["bp_subscription_id"]
     flag_key = DATA["overrides"][-1]["flag_key"]

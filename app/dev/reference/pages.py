@@ -52,7 +52,6 @@ def render_all(app: Flask) -> dict[str, str]:
 
 
 def _settings(settings: Mapping[str, Field[object]]) -> str:
-    """The settings in the order of the code."""
     return "\n".join(
         f"- `{name}`{_default(setting)}: {setting.metadata['help']}"
         for name, setting in settings.items()
