@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.billing import api
+from app.billing import api, reader
 from app.billing.providers import PROVIDERS
 from tests.billing.reading import service
 from tests.billing.simulated.stripe import Stripe
@@ -13,8 +13,9 @@ from tests.factories import create_preset
 
 
 @pytest.fixture(autouse=True)
-def _high_rates(monkeypatch):
-    """No test waits for the rate of a provider but those of Stripe's."""
+def _quick(monkeypatch):
+    """The reader looks often, and no test waits for the rate of a provider but those of Stripe's."""
+    monkeypatch.setattr(reader, "INTERVAL", 0.1)
     for name, provider in PROVIDERS.items():
         if name != "stripe":
             monkeypatch.setitem(PROVIDERS, name, replace(provider, reads_per_second=1000))

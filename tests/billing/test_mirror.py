@@ -101,13 +101,6 @@ class TestANewSubscription:
 
 
 class TestOrder:
-    def test_an_older_payload_changes_nothing(self, mirror, named):
-        mirror.apply(snapshot(**PAST_DUE, **named), 5)
-        before = stored()
-
-        assert mirror.apply(snapshot(**named), 4) is Outcome.STALE
-        assert stored() == before
-
     def test_the_objects_own_time_counts_before_that_of_the_event(self, mirror, named):
         mirror.apply(snapshot(changed_at=at(5), **PAST_DUE, **named), 6)
 
@@ -125,11 +118,6 @@ class TestOrder:
                 mirror.apply(replace(one, subscription_id=f"sub_{number}"))
 
         assert {row.bp_status for row in database.rows(Subscription)} == {second.status}
-
-    def test_on_a_tie_what_has_ended_stays_so(self, mirror, named):
-        mirror.apply(ended(**named))
-
-        assert mirror.apply(snapshot(**PAUSED, **named)) is Outcome.STALE
 
     def test_a_read_wins_over_payloads_and_earlier_reads(self, mirror, named):
         mirror.apply(snapshot(**named), 60)

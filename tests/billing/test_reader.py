@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from flask import Flask
 
-from app.billing import api, reader
+from app.billing import api
 from app.billing.providers import PROVIDERS
 from app.core.clock import utcnow
 from app.core.db.transactions import transaction
@@ -39,7 +39,6 @@ def paddle(app: Flask) -> Iterator[Paddle]:
 def quick(monkeypatch) -> None:
     """Failed attempts are repeated soon."""
     monkeypatch.setattr(processing, "RETRY_DELAYS", (0.1,) * 4)
-    monkeypatch.setattr(reader, "INTERVAL", 0.1)
 
 
 def subscribe(account: Stripe | Paddle, tenant: Tenant, *lines: Line) -> None:

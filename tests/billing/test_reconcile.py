@@ -565,4 +565,4 @@ class TestCommands:
 
         assert result.exit_code == 1
         assert "API key: Stripe answered 401: see STRIPE_API_KEY." in result.output
-        assert "does not answer" in result.output
+        assert "no answer" in result.output

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -108,20 +107,6 @@ class TestLeases:
         assert allowed == used() == 300
         assert held() == 0
         assert len(paths) < 15
-
-    def test_allow_exactly_the_limit_in_several_processes(self, limits_of, paths):
-        holders = [limits_of() for _ in range(4)]
-
-        def take_all(holder):
-            return sum(holder.allow("calls") for _ in range(500))
-
-        with ThreadPoolExecutor(8) as pool:
-            allowed = sum(pool.map(take_all, holders * 2))
-        for holder in holders:
-            holder.close()
-        allowed += take_all(limits_of())
-
-        assert allowed == 1000
 
     def test_are_reported_and_shrink_in_the_background(self, limits_of, paths):
         limits = limits_of()

@@ -36,7 +36,8 @@ def run(app, *words):
 
 
 class TestTail:
-    def test_prints_what_comes_until_ctrl_c(self, app, rename, monkeypatch):
+    @pytest.mark.parametrize("words", [[], ["--tenant", "acme"]])
+    def test_prints_what_comes_until_ctrl_c(self, app, rename, monkeypatch, words):
         rename("earlier")
         coming = iter(("first", "second"))
 
@@ -48,7 +49,7 @@ class TestTail:
 
         monkeypatch.setattr(time, "sleep", wait)
 
-        ended = app.test_cli_runner().invoke(args=["events", "tail", "--json", "--tenant", "acme"])
+        ended = app.test_cli_runner().invoke(args=["events", "tail", "--json", *words])
 
         assert (ended.exit_code, ended.stderr) == (0, "")
         found = [json.loads(line) for line in ended.stdout.splitlines()]

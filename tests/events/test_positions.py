@@ -7,9 +7,7 @@ import pytest
 
 from app.audit.service import OUTBOX, record
 from app.core.actors import SYSTEM_CLI
-from app.core.db import tenancy
 from app.core.db.queries import Change
-from app.core.db.transactions import transaction
 from app.core.db.writes import writes
 from app.core.jobs import signals
 from app.core.jobs.queues import connection
@@ -58,18 +56,6 @@ class TestSequence:
         assert api.sequence() == 1
 
         assert given() == ["early", "late"]
-
-    def test_leaves_out_what_is_rolled_back(self, app, api, user):
-        with app.app_context(), transaction() as opened:
-            tenancy.enter(tenancy.PLATFORM)
-            change(user, "lost")
-            opened.execute("ROLLBACK; BEGIN")
-        with platform_transaction():
-            change(user, "kept")
-
-        api.sequence()
-
-        assert given() == ["kept"]
 
     def test_keeps_the_order_of_changes_over_several_batches(self, app, api, user, monkeypatch):
         monkeypatch.setattr(positions, "BATCH", 3)

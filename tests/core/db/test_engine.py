@@ -56,7 +56,7 @@ class TestHosts:
     ):
         url = f"postgresql:///{DATABASE}?user={APPLICATION_ROLE}"
         listed = f"{url}&host=127.0.0.1,{instance.sockets}&port={silent},5432"
-        app = create_app({**environment, "DATABASE_URL": listed, "DB_CONNECT_TIMEOUT": "3"})
+        app = create_app({**environment, "DATABASE_URL": listed, "DB_CONNECT_TIMEOUT": "2"})
 
         with app.app_context():
             seconds = []
@@ -67,7 +67,7 @@ class TestHosts:
                 seconds.append(time.monotonic() - started)
                 db.engine.dispose()
 
-        assert seconds[0] >= 3 > seconds[1]
+        assert seconds[0] >= 2 > seconds[1]
 
     def test_the_owner_uses_the_first_that_answers(self, environment, instance, silent):
         url = f"postgresql:///{DATABASE}?user={OWNER_ROLE}"

@@ -36,7 +36,7 @@ class TestInput:
         fitting = "é" * (MAX_INPUT // 2 - 1)
 
         assert shown(fitting) == fitting
-        assert shown(fitting + "é") is None
+        assert shown(fitting + "é") is shown("x" * (MAX_INPUT + 1)) is None
 
 
 class TestBody:
