@@ -30,16 +30,8 @@ class TenantSummarySchema(AnswerSchema):
     is_active = Bool(description="False: the tenant is suspended.")
 
 
-class ChangeSchema(AnswerSchema):
+class ChangeSchema(schemas.Documented, AnswerSchema):
     """One of the row's last changes."""
-
-    examples = {
-        "actor": "platform:operator",
-        "action": "user.updated",
-        "before": {"first_name": "Ada"},
-        "after": {"first_name": "Augusta"},
-        "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
-    }
 
     id = Uuid(description="The id in the audit trail.")
     created_at = AwareDateTime()

@@ -23,6 +23,7 @@ class Documented(Schema):
         "before": {"first_name": "Ada"},
         "after": {"first_name": "Augusta"},
         "request_id": "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f",
+        "reason": "",
     }
     descriptions = {"tenant_id": "The tenant whose row it is; null for a row of no tenant."}
 
@@ -43,10 +44,7 @@ class OwnerId(Uuid):
 class Reason(Str):
     """Why a change was made, by the id of its request."""
 
-    keywords = {
-        "description": "`rewind` for a change that a rewind made; empty for others.",
-        "examples": ["rewind"],
-    }
+    keywords = {"description": "`rewind` for a change that a rewind made; empty for others."}
 
     def to_json(self, value: str) -> str:
         return "rewind" if value.startswith("rewind:") else ""

@@ -220,11 +220,7 @@ KINDS: Mapping[str, Kind] = {
         passes=access_resources.MAX_DEPTH // 2,  # there are two rounds
     ),
     "role_assignments": Kind(
-        "role_assignment",
-        RoleAssignment,
-        _update_assignment,
-        _assign_role,
-        role_assignments.remove,
+        "role_assignment", RoleAssignment, _update_assignment, _assign_role, role_assignments.remove
     ),
     "subscriptions": Kind(
         "subscription",
