@@ -266,7 +266,7 @@ def base_url(app: Flask) -> Iterator[str]:
 def serving(app: Flask) -> Iterator[str]:
     """An application at an address."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

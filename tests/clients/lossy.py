@@ -50,6 +50,6 @@ def losing_first_answers(port: int) -> Iterator[tuple[str, Sent]]:
         def log_message(self, *_: object) -> None: ...
 
     with ThreadingHTTPServer((HOST, 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://{HOST}:{server.server_port}", sent
         server.shutdown()

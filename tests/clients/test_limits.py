@@ -36,7 +36,7 @@ def service(app, port):
         return app(environ, start)
 
     server = make_server(HOST, port, noted, threaded=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
         yield paths

@@ -45,7 +45,7 @@ def stripe(monkeypatch, base_url):
             """Print nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Stripe) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         key = create_api_key(None, [Permission.BILLING_READ, Permission.BILLING_WRITE])
         settings = {

@@ -84,7 +84,7 @@ def server(rsa_key, tmp_path, monkeypatch, renew_client):
     context.load_cert_chain(chain)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
         httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
-        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        threading.Thread(target=httpd.serve_forever, args=(0.02,), daemon=True).start()
         yield f"https://localhost:{httpd.server_port}"
         httpd.shutdown()
 

@@ -163,9 +163,7 @@ class TestToken:
         assert answer.status_code == 200
         assert "http_requests_total" in answer.text
 
-    @pytest.mark.parametrize(
-        "given", [None, "", "Bearer", "Bearer collector-2", "Basic collector-1", "Bearer collecté"]
-    )
+    @pytest.mark.parametrize("given", [None, "Bearer", "Basic collector-1", "Bearer collecté"])
     def test_that_is_wrong_is_refused(self, app, protected, given):
         headers = {} if given is None else {"Authorization": given}
 

@@ -69,7 +69,7 @@ def values(of: Any) -> dict[str, Any]:
 def collector() -> Iterator[Collector]:
     """One that listens while the block runs."""
     with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield server
