@@ -12,9 +12,7 @@ from app.usage.models import UsageCounter, UsageHold
 from tests import database
 from tests.concurrency import at_once
 from tests.factories import (
-    create_api_key,
     create_limits,
-    create_tenant,
     limit_flag,
     platform_token,
 )
@@ -22,28 +20,6 @@ from tests.messages import sent_messages
 from tests.usage.days import pass_days
 
 HOLDS = "/v1/usage/holds"
-
-
-@pytest.fixture
-def preset(app):
-    return create_limits(
-        "free",
-        limit_flag("calls", 10, period="month"),
-        limit_flag("projects", 3),
-        limit_flag("storage", 5, policy="soft"),
-        limit_flag("unlimited", -1, period="day"),
-        limit_flag("seats", 2),
-    )
-
-
-@pytest.fixture
-def tenant(preset):
-    return create_tenant()
-
-
-@pytest.fixture
-def key(tenant):
-    return create_api_key(tenant, ["usage:write", "usage:read"])
 
 
 @pytest.fixture

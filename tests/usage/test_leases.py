@@ -8,9 +8,7 @@ import pytest
 from app.usage.models import UsageCounter, UsageHold
 from tests import database
 from tests.factories import (
-    create_api_key,
     create_limits,
-    create_tenant,
     limit_flag,
     platform_token,
 )
@@ -27,16 +25,6 @@ def preset(app):
         limit_flag("unlimited", -1),
         limit_flag("seats", 2),
     )
-
-
-@pytest.fixture
-def tenant(preset):
-    return create_tenant()
-
-
-@pytest.fixture
-def key(tenant):
-    return create_api_key(tenant, ["usage:write", "usage:read"])
 
 
 @pytest.fixture
