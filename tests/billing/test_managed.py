@@ -15,7 +15,7 @@ from tests.imports.files import bring_in, subscription_line
 PATH = "/v1/billing/subscriptions"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def receiving(app, environment):
     """The application with a receiver of Stripe's events, in test mode."""
     settings = {"WEBHOOK_SECRETS_STRIPE": "whsec_secret", "BILLING_LIVEMODE": "0"}
