@@ -23,27 +23,10 @@ from app.cli.webhooks import webhooks
 from app.surfaces.commands.names import GROUPS
 
 WITH_COMMANDS_BY_HAND = (
-    billing,
-    console,
-    doctor,
-    events,
-    export_file,
-    import_file,
-    jobs,
-    mcp,
-    plans,
-    platform_admins,
-    roles,
-    scim,
-    search,
-    subscriptions,
-    tenants,
-    tokens,
-    users,
-    version,
-    webhook_endpoints,
+    billing, console, doctor, events, export_file, import_file, jobs, mcp, plans, platform_admins,
+    roles, scim, search, subscriptions, tenants, tokens, users, version, webhook_endpoints,
     webhooks,
-)
+)  # fmt: skip
 GENERATED = tuple(
     OperationGroup(name)
     for name in GROUPS

@@ -195,3 +195,14 @@ def test_tells_what_a_change_did_not_do(app):
 
     assert first.stderr == "No preset is named a, so this plan has no effect yet.\n"
     assert "Ignored: a newer update has been applied.\n" in late.stderr
+
+
+def test_says_that_a_row_was_missing_then(app):
+    create_tenant(slug="acme")
+    run = app.test_cli_runner().invoke
+
+    shown = run(args=["history", "show", "acme", "1d"])
+    listed = run(args=["users", "list", "--tenant", "acme", "--as-of", "1m"])
+
+    assert shown.stderr == "Error: There was no tenant acme then.\n"
+    assert "--include" not in listed.stderr

@@ -12,7 +12,7 @@ import click
 
 from ..operations import Answer, Operation, Request, Send
 from .names import ABBREVIATIONS
-from .parameters import OPTIONS, is_id
+from .parameters import MOMENTS, OPTIONS, is_id
 from .refusals import Incomplete, Refused, reason
 from .text import printable
 
@@ -70,7 +70,10 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
             is_part = kind and name in OPTIONS and not kind.endswith(own)
             words = [ABBREVIATIONS.get(word, word) for word in (kind or own).split("_")]
             named = f"of {own} {values[name]}" if is_part else str(values[name])
-            return f"There is no {' '.join(words)} {printable(named)}{where_listed(name, named)}."
+            told = f"no {' '.join(words)} {printable(named)}"
+            if values.keys() & set(MOMENTS):
+                return f"There was {told} then."
+            return f"There is {told}{where_listed(name, named)}."
     return ""
 
 

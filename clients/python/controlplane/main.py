@@ -49,7 +49,7 @@ def over_http(url: str, token: str) -> Send:
             answer = refusal.response
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             told = f"{url}: {str(fault) or type(fault).__name__}"
-            raise Refused(f"{told}. Check --url, or CONTROLPLANE_URL.") from None
+            raise Refused(f"{told.rstrip('.')}. Check --url, or CONTROLPLANE_URL.") from None
         is_json = answer.headers.get("Content-Type", "").startswith(JSON)
         body = answer.json() if is_json else answer.text or None
         if answer.status_code == 401:
