@@ -5,6 +5,7 @@ import inspect
 import textwrap
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -139,6 +140,7 @@ CREATING = {
     "PUT /v1/resources/{resource_type}/{resource_id}",
 }
 PLAIN = {"detail": "Not Found"}
+EARLY = datetime(2026, 1, 1, tzinfo=UTC)  # before the moments of examples
 OTHERWISE = {
     "GET /v1/events",
     "GET /v1/events/stream",
@@ -219,7 +221,7 @@ class TestTenantsInPaths:
             count += 1
             statuses = []
             for name in ("id", "idp_org_id", "slug"):
-                tenant = create_tenant(is_active=False)
+                tenant = create_tenant(is_active=False, created_at=EARLY)
                 answer = api.request(
                     one.method.upper(),
                     one.path_of(str(getattr(tenant, name))),

@@ -14,7 +14,7 @@ from app.auth.permissions import ALL, ROLE_PERMISSIONS, TENANT, Permission, Role
 from app.core.clock import utcnow
 from app.dev.demo.seed import seed_demo
 from app.tenants.models import Tenant
-from tests.database import row
+from tests.database import execute, row
 from tests.document import IGNORE_UNKNOWN_QUERY, Operation, find_row, operations
 from tests.factories import (
     create_api_key,
@@ -264,6 +264,7 @@ class TestOtherTenants:
                 create_assignment(owned, role, membership_id=member)
             create_role(owned)
             create_resource(owned, owned.slug, owned.slug)  # one name for its whole path
+        execute("UPDATE tenants SET created_at = '2026-01-01Z'")  # before the moments of examples
         return demo
 
     def test_another_tenants_rows_do_not_exist(self, api, world, guarded):
