@@ -233,7 +233,7 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
     if _is_many(argument):
         parts.append("May be repeated.")
     default = schema.get("default")
-    if default not in (None, [], {}):
+    if default not in (None, "", [], {}):
         shown = default if isinstance(default, str) else json.dumps(default)
         parts.append(f" [default: {shown}]")
     if argument.required and not schema.get("nullable"):
