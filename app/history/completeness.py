@@ -20,37 +20,36 @@ class Part(NamedTuple):
 
 
 ORDER = Part(
-    "Order of changes before the release that keeps the order",
-    "by their times (approximate)",
+    "Order of changes before the release that keeps it",
+    "by time (approximate)",
     "order",
 )
 PARTS = (
     Part(
-        "Tenants, users, memberships, subscriptions, custom fields, plans, overrides, roles, role"
-        " assignments, resources, permissions of the product",
+        "Rows of the reads above, except flags",
         "completely, since the release that records their creation",
     ),
-    Part("Columns that were added later", "their defaults"),
+    Part("Columns added later", "their defaults"),
     Part("When a billing provider's data were read, an expiry announced", "as of the creation"),
     Part(
-        "Roles that a migration has made, such as the five of memberships",
+        "Roles made by migrations, such as the five of memberships",
         "always there, with what they had then",
     ),
     Part("The effective flags of a tenant", "by the plan, overrides and rules of then"),
-    Part("Assigned plans (trials)", "the plan that the tenant had; not its end"),
+    Part("Assigned plans (trials)", "the tenant's plan, not its end"),
     Part(
-        "Decisions about access, and explanations",
+        "Access decisions and explanations",
         "by the tenant, people, API keys, roles, flags and limits of then",
     ),
     Part(
         "Members of a directory's groups",
-        "as the directory changed the groups; a person whom it deleted is not taken out of them",
+        "as the directory changed them; a person whom it deleted stays",
         "groups",
         DECISIONS,
     ),
     Part(
         "Counts of usage, holds, credits",
-        "not recorded: nothing is used, and credits are those of the plan",
+        "not recorded: nothing is used, and credits are the plan's",
         "usage",
         DECISIONS,
     ),
