@@ -40,9 +40,9 @@ class BillingComparison(Row):
     """The last comparison with a billing provider, or the comparison that is under way.
 
     ``finished_at`` is the end of the last complete one. ``cursor`` is that of the next page. After
-    the last page, ``after`` is the last row that was checked because no page had it. ``counts`` are
-    numbers of subscriptions. ``error`` is why it cannot be continued, or what is wrong with the
-    last one.
+    the last page, rows that no page had are checked; ``after`` is the last of these. ``counts`` are
+    numbers of subscriptions. ``error`` is why it cannot continue, or what was wrong with
+    the last one.
     """
 
     __tablename__ = "billing_comparisons"

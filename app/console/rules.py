@@ -63,7 +63,7 @@ def _told(condition: Mapping[str, Json], *, is_inner: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Rules(Field):
-    """The rules of one flag. ``value`` is the input of a rule's value."""
+    """The rules of one flag. ``value`` is the field in which a rule's value is entered."""
 
     value: Field = VALUE
     has_rollouts: bool = True

@@ -192,7 +192,7 @@ def net_change(row: Json) -> Json:
 
 
 def person(user: Json) -> str:
-    """The name of a user, or the e-mail address."""
+    """The name of a user, or without one the e-mail address."""
     name = f"{user['first_name']} {user['last_name']}".strip()
     return name or user["email"] or "User"
 

@@ -36,7 +36,7 @@ class Actor:
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is a superadmin, a platform key or a command. Hide the id from tenants."""
+        """Whether this is a superadmin, a platform key or a command. Tenants never see its id."""
         return self.is_platform and not self.id.startswith(("system:", "scim:"))
 
 

@@ -129,7 +129,7 @@ def delete(domain_id: UUID | str, *, actor: Actor) -> None:
 
 
 def request_check(domain_id: UUID | str, *, actor: Actor) -> Domain:
-    """Have a job look for the record soon; a domain that is not verified is tried for 72 h again.
+    """Schedule a check of the record now; a domain that is not verified is tried for 72 h again.
 
     Changes nothing within :data:`PAUSE` after a check. Raises DomainTaken if the last check has
     found the record, but another tenant still has the domain, so nobody else learns this.

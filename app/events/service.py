@@ -266,7 +266,7 @@ def _parse_id(event_id: str) -> UUID:
 
 @cache
 def _feed(*, of_tenant: bool, of_types: bool) -> Statement:
-    """The state of the feed in every row, also where no event follows."""
+    """Events after a position. Each row has the feed's state; without events there is one row."""
     clause = select(*COLUMNS).outerjoin(Tenant, Tenant.id == Event.tenant_id)
     clause = clause.where(Event.position > bindparam("after"))
     if of_tenant:

@@ -28,7 +28,7 @@ MOVE_ON = Statement("past_bases.move_on", "UPDATE event_feed SET based_position 
 
 
 def add_due() -> None:
-    """Write the bases that are due, of the tenants with changes since the last time."""
+    """Write the due bases of the tenants that have changed since the last run."""
     with tenancy.platform_transaction():
         ALLOW_TIME.execute()
         end = FIND_END.scalar()

@@ -156,7 +156,7 @@ def rewind(stream_id: UUID | str, *, start: str | datetime, actor: Actor) -> Log
 
 
 def request_test(stream_id: UUID | str, *, actor: Actor) -> LogStream:
-    """Have a job write a marked record, in any state of the stream, unless a test is under way.
+    """Queue a job that writes a marked record, in any state, unless a test is under way.
 
     Raises NotFound.
     """

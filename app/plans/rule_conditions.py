@@ -60,7 +60,7 @@ MOMENTS = {Op.BEFORE: operator.lt, Op.AFTER: operator.gt}
 def compiled(condition: Condition) -> Test:
     """A function that returns whether a valid condition holds.
 
-    The database function ``condition_holds`` decides alike.
+    The database function ``condition_holds`` gives the same results.
     """
     if "attribute" in condition:
         attribute, op, value = condition["attribute"], condition["op"], wanted_of(condition)

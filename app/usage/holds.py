@@ -117,8 +117,9 @@ def renew(
 ) -> Any:
     """Count what is used of a lease since the last report, and let it expire later.
 
-    ``used`` is the total. The lease then holds ``amount``, or what is free; None: what is left of
-    it. With 0 it ends. Raises what :func:`settle` does, and Invalid if ``used`` is less than before.
+    ``used`` is the total. The lease then holds ``amount``, or less if less is free; with None it
+    holds its rest, and with 0 it ends. Raises what :func:`settle` does, and Invalid if ``used`` is
+    less than before.
     """
     return _settle(lease_id, HoldKind.LEASE, used, rest=amount, seconds=ttl_seconds, actor=actor)
 
