@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count, pairwise
 from typing import Any
 from urllib.parse import quote
@@ -122,7 +123,8 @@ class World:
 
 def create_world(app: Flask, document: Document) -> World:
     """Make it; each call makes another tenant with rows of its own."""
-    tenant = factories.create_tenant(plan_name=f"plan-{next(_numbers)}")
+    early = datetime(2026, 1, 1, tzinfo=UTC)  # before the moments of examples
+    tenant = factories.create_tenant(plan_name=f"plan-{next(_numbers)}", created_at=early)
     flags = [
         factories.preset_flag(FLAG, False),
         factories.limit_flag(LIMIT, period="day"),
