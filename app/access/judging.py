@@ -79,7 +79,7 @@ def _permission_step(facts: TenantFacts, question: Question, subject: Mapping[st
 
 
 def _condition_steps(facts: TenantFacts, question: Question) -> Iterator[Step]:
-    """The further requirements of the permission: a flag that is on, a limit with something le"""
+    """The other requirements of the permission: a flag that is on, a limit with something left."""
     required = facts.permissions.get(question.permission, {})
     if (key := required.get("flag")) is None:
         yield skipped(StepName.FLAG, "The permission requires no flag.")

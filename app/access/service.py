@@ -72,7 +72,7 @@ _home = case((_org_id.is_(None), _person.c.home))
 def _assigned(
     *ids: ColumnExpressionArgument[UUID] | ColumnExpressionArgument[UUID | None],
 ) -> ColumnElement[Any]:
-    """A column: the assigned roles of a membership's user, or of an API key; None if there is no"""
+    """A column: the assigned roles of a membership's user or of an API key; None without roles."""
     roles = func.assigned_roles(*ids).table_valued("assignment_id", "role", "permissions")
     row = func.json_build_array(*roles.c)
     return select(func.json_agg(row)).select_from(roles).scalar_subquery().label("assigned")

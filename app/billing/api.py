@@ -98,7 +98,7 @@ def get(
 
 
 def read_subscription(provider: BillingProvider, subscription_id: str) -> Read:
-    """The subscription as it is now; raises ReadFailed, also if another subscription is answer"""
+    """The subscription as it is now; raises ReadFailed, also if the answer has another id."""
     at, answer = get(provider, provider.subscription_path(subscription_id))
     with _readable(provider):
         document = provider.subscription_in(answer)

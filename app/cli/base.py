@@ -66,7 +66,7 @@ def fault_text(fault: Entry) -> str:
 
 
 def _missing_row(ctx: click.Context) -> str:
-    """Which row is missing, by the command's words: ``There is no SCIM connection 17.``"""
+    """Which row is missing, by the command's words (``There is no SCIM connection 17.``)."""
     for name, value in ctx.params.items():
         kind = ROWS.get(name) or name.removesuffix("_id")
         if kind != name and isinstance(value, str):

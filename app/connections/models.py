@@ -35,7 +35,7 @@ class DirectoryProvider(StrEnum):
 
 
 class Deactivate(StrEnum):
-    """What is deactivated when a person leaves the directory: the membership, or the user as we"""
+    """What is deactivated when a person leaves the directory: the membership, or also the user."""
 
     MEMBERSHIP = "membership"
     USER = "user"

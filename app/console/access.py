@@ -219,7 +219,7 @@ def setup_cookie_name() -> str:
 
 
 def csrf_token(secret: str) -> str:
-    """A token that only pages for the owner of ``secret`` contain; each page has a different tok"""
+    """A token that only pages for the owner of ``secret`` contain; each page has its own token."""
     salt = secrets.token_urlsafe(12)
     return f"{salt}.{seal(secret, 'csrf', salt)}"
 

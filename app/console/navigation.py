@@ -113,7 +113,7 @@ def tenant_tabs(tenant_id: object) -> list[Link]:
 
 
 def actions() -> list[Link]:
-    """The actions that the person may perform: first on the current tenant, then on the platfo"""
+    """The actions that the person may perform: on the current tenant, then on the platform."""
     tenant_id = (request.view_args or {}).get("tenant_id") or g.session.tenant_id
     offered = [(tenant_id, *each) for each in TENANT_ACTIONS if tenant_id]
     offered += [(None, *each) for each in PLATFORM_ACTIONS if g.session.is_platform]

@@ -1,4 +1,4 @@
-"""What a page leaves in the browser for the next page: a notice, and the API's token of a chan"""
+"""What a page leaves in a cookie for the next page: a notice, the ``X-Consistency`` of a change."""
 
 from __future__ import annotations
 

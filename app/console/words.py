@@ -213,7 +213,7 @@ def who(event: Json, you: str = "") -> str:
 
 
 def sentence(event: Json, *, with_actor: bool = True, you: str = "") -> Markup:
-    """An audit event as a sentence, such as ``Ada raised api-calls to 2,000,000 until 7 Dec 2026"""
+    """An audit event as a sentence, such as ``Ada raised api-calls to 2,000 until 7 Dec 2026``."""
     before, after = event["before"], event["after"]
     name = str(event.get("target_name") or "")
     if event["target_type"] == "limit":

@@ -18,7 +18,7 @@ MORE_FREE_MAIL = Path(__file__).with_name("more-free-mail-domains.txt")
 
 
 def to_ascii(name: str) -> str:
-    """The name as A-labels (IDNA 2008, UTS 46), in lower case; ValueError for what is not a na"""
+    """The name as A-labels (IDNA 2008, UTS 46), in lower case; ValueError for any other text."""
     try:
         encoded = idna.encode(name.removesuffix("."), uts46=True, std3_rules=True).decode()
     except idna.IDNAError:

@@ -46,7 +46,7 @@ def sweep() -> None:
 
 @job(queue=Queue.WEBHOOKS, every=60)
 def apply_waiting_memberships() -> None:
-    """Apply what waits for a tenant or user that was created otherwise than by an event."""
+    """Apply what waits for a tenant or user that was not created by a provider's event."""
     with transaction():
         waiting = sync.FIND_WAITING.all(limit=MAX_WAITING)
     roles = current_config().idp_role_map

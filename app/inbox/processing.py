@@ -275,7 +275,7 @@ def _apply_slice(event: WebhookEvent, parts: Sequence[object]) -> tuple[Status, 
 
 
 def _apply_identity(event: WebhookEvent, events: Sequence[IdentityEvent]) -> tuple[Status, str]:
-    """Apply the events; an event without effect is ignored, unless it is the end of a large eve"""
+    """Apply the events; IGNORED if they have no effect and no part was applied before them."""
     outcome = sync.apply(
         events,
         source=event.source,

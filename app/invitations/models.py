@@ -13,7 +13,7 @@ from app.core.db.models import Attributed, Moment, TenantRow, updated_index
 
 
 class InvitationState(StrEnum):
-    """What an invitation is now. A pending one takes a seat."""
+    """The state of an invitation. A pending invitation takes a seat."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"

@@ -81,7 +81,7 @@ class _All(Collector):
 
 
 def _replicas() -> Iterator[Metric]:
-    """The replicas' states as the answering process knows them; nothing if there are no replic"""
+    """The replicas' states as the answering process knows them; nothing without replicas."""
     found = service.replicas()
     if found is None:
         return

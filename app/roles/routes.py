@@ -268,7 +268,7 @@ def _tenant(query: dict[str, Any]) -> UUID:
 
 
 def _check(name: str, value: str, pattern: str) -> None:
-    """Raise Invalid for a part of the path that a new row cannot have as its name."""
+    """Raise Invalid if a new row's name in the path does not match the pattern."""
     if not re.fullmatch(pattern, value):
         raise Invalid(value_error(["path", name], f"it must match {pattern}", value))
 

@@ -106,7 +106,7 @@ def as_person(resource: UserResource, known: Mapping[str, Any] | None = None) ->
 
 
 def _address(resource: UserResource) -> str:
-    """The primary e-mail address, else that for work, the first, or a userName that is an addre"""
+    """The primary e-mail address, else that for work, the first, or a userName with an ``@``."""
     emails = [email for email in resource.emails or () if email.value]
     ranked = sorted(emails, key=lambda email: (not email.primary, email.type != "work"))
     user_name = resource.user_name or ""

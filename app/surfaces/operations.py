@@ -166,7 +166,7 @@ class Operation:
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """The schema of what a success answers: its ``data``, or the whole body if there is no"""
+        """The schema of a successful answer: its ``data``, or the whole body without ``data``."""
         for content in self._contents:
             body = self.follow(content.get(JSON, {}).get("schema", {}))
             return self.follow(body.get("properties", {}).get("data", body))

@@ -1,4 +1,4 @@
-"""The way in by a setup link, and the overview of its tasks."""
+"""Opening a setup link, and the overview of its tasks."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _assigned_plan(tenant_id: UUID) -> Json:
 
 
 def _assign_or_withdraw(before: Inputs) -> str:
-    """The page that undoes an assignment: it assigns the former plan, or withdraws the only pl"""
+    """The page that undoes an assignment: assign the former plan, or withdraw the only plan."""
     return "plan" if any(before.get("plan_name", ())) else "plan/withdraw"
 
 

@@ -23,7 +23,9 @@ RETRIED = {"40001", "40P01", "23503"}
 def run(
     work: Callable[[], T], make: Callable[[int], Transaction] = lambda number: Transaction()
 ) -> T:
-    """Run ``work`` in a transaction, and return its result after the commit. It runs again
+    """Run ``work`` in a transaction, and return its result after the commit.
+
+    ``work`` runs again
 
     - after a conflict with another transaction;
     - if the first attempt on the primary lost its connection before the commit (a commit that lost

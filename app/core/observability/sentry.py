@@ -47,7 +47,7 @@ def start(_app: Flask, dsn: str) -> BaseClient:
 
 
 def _reduced(event: Event, hint: Hint) -> Event | None:
-    """The report of an exception, reduced to what may be sent; None for a record if there is no"""
+    """The report of an exception, reduced to what may be sent; None without an exception."""
     if "exception" not in event:
         return None
     for exception in event["exception"]["values"]:

@@ -59,7 +59,7 @@ class Batch(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """The largest batch; ``seconds`` between batches that are not full, ``pause`` after full on"""
+    """The largest batch; ``seconds`` between batches that are not full, ``pause`` after full ones."""
 
     size: int = 5 * MEBIBYTE
     records: int = 2_000

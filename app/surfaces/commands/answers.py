@@ -61,7 +61,7 @@ def succeeded(
 
 
 def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer) -> str:
-    """The sentence for a 404: which row is missing, such as ``There is no webhook event 17.``"""
+    """The sentence for a 404: which row is missing (``There is no webhook event 17.``)."""
     code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""
     kind = code.removesuffix("_not_found")
     for name in (f"{kind}_id", kind, *reversed(operation.names_in("path"))):

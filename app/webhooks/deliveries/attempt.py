@@ -46,7 +46,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of an attempt. ``retry_after`` is the number of seconds that the answer asks f"""
+    """The result of an attempt. ``retry_after`` is in seconds, 0 if the answer has none."""
 
     work: Work
     code: int | None = None

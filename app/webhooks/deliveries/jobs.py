@@ -13,7 +13,7 @@ from app.webhooks.deliveries.statements import DELETE_OLD, DELETE_ORPHANS
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_old_deliveries() -> None:
-    """Delete deliveries of 90 days ago, and those that wait for an endpoint that was deleted."""
+    """Delete deliveries older than 90 days, and those that wait for a deleted endpoint."""
     before = utcnow() - timedelta(days=DAYS)
     delete_in_batches(lambda limit: DELETE_OLD.execute(before=before, batch=limit))
     delete_in_batches(lambda limit: DELETE_ORPHANS.execute(batch=limit))

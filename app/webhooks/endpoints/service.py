@@ -230,7 +230,7 @@ def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
 
 
 def _new_key(signing: Signing) -> tuple[str, str | None]:
-    """The signing key, ``whsec_…`` for v1 and ``whsk_…`` for v1a, and v1a's public key, ``whpk_…"""
+    """The signing key (v1: ``whsec_…``, v1a: ``whsk_…``), and v1a's public key (``whpk_…``)."""
     if signing is Signing.V1:
         return f"whsec_{b64encode(secrets.token_bytes(SECRET_BYTES)).decode()}", None
     private = Ed25519PrivateKey.generate()

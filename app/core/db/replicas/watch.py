@@ -132,7 +132,7 @@ class Replicas:
             thread.join()
 
     def choose(self, after: int) -> Replica | None:
-        """A random replica that is OK, or None; a replica that has replayed ``after`` is preferr"""
+        """A random replica that is OK, or None; those that have replayed ``after`` come first."""
         readable = [each for each in self.all if each.state is State.OK]
         random.shuffle(readable)
         return max(readable, key=lambda each: each.position >= after, default=None)
