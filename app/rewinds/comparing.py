@@ -14,34 +14,36 @@ from app.rewinds.kinds import KINDS, LEFT
 
 CREATED, UPDATED, REMOVED = "created", "updated", "removed"
 FIRST = str(UUID(int=0))  # before all ids
-RANGE = ("tenant_id", "to_position", "position", "only")  # of a rewind: what it takes back
+RANGE = ("tenant_id", "to_position", "to_time", "position", "only")  # what a rewind takes back
 SET_MOMENT = Statement(
     "rewinds.set_moment", "SELECT set_config('app.as_of_position', :position, true)"
 )
 # A row that has not changed since the moment cannot differ from what it was.
 FIND_CHANGED = {
-    has_names: Statement(
-        f"rewinds.find_changed_by_{key}",
-        f"""
+    False: Statement(
+        "rewinds.find_changed",
+        """
         WITH changed AS MATERIALIZED (
-            SELECT DISTINCT {key} AS row_id FROM {trail}
+            SELECT DISTINCT row_id FROM audit_positions
             WHERE tenant_id = :tenant_id AND target_type = :target_type
-                AND position > :to_position AND position <= :position AND {key} > :after
-                AND (CAST(:only AS text[]) IS NULL OR {key} = ANY (CAST(:only AS text[])::{ids}))
-            ORDER BY {key} LIMIT :limit
+                AND position > :to_position AND position <= :position
+                AND row_id > CAST(:after AS uuid)
+                AND (CAST(:only AS text[]) IS NULL OR row_id = ANY (CAST(:only AS uuid[])))
+            ORDER BY row_id LIMIT :limit
         )
-        SELECT row_id, EXISTS (
+        SELECT row_id, row_id AS place, EXISTS (
             SELECT FROM past.trail p
-            WHERE p.tenant_id = :tenant_id AND p.target_type = :target_type AND p.{key} = c.row_id
+            WHERE p.tenant_id = :tenant_id AND p.target_type = :target_type AND p.row_id = c.row_id
                 AND p.position > :to_position AND p.position <= :position
                 AND p.action = :target_type || '.created'
         ) AS is_new FROM changed c ORDER BY row_id
-        """,  # noqa: S608 - no input
-    )
-    for has_names, key, ids, trail in (
-        (False, "row_id", "uuid[]", "audit_positions"),
-        (True, "target_id", "text[]", "past.trail"),
-    )
+        """,
+    ),
+    True: Statement(
+        "rewinds.find_changed_resources",
+        "SELECT * FROM past.changed_resources(:tenant_id, :to_position, CAST(:to_time AS timestamptz),"
+        " :position, CAST(:after AS bigint), :limit) WHERE CAST(:only AS text[]) IS NULL",
+    ),
 }
 
 
@@ -68,10 +70,13 @@ def left_out(one: Difference, code: str, detail: str = "") -> dict[str, object]:
 
 
 def find_changed(kind: str, rewind: Any, after: object, limit: int) -> list[Any]:
-    """The next rows whose changes the rewind takes back, by id: ``row_id``, ``is_new``."""
+    """The next rows whose changes the rewind takes back: ``row_id``, ``is_new``.
+
+    They come after the ``place`` of a row, None for the first ones. There may be more than ``limit``.
+    """
     how, place = KINDS[kind], {name: getattr(rewind, name) for name in RANGE}
-    statement, types = FIND_CHANGED[how.has_names], {"target_type": how.target_type}
-    return statement.all(**place, **types, after=after, limit=limit)
+    place |= {"target_type": how.target_type, "after": after or (0 if how.has_names else FIRST)}
+    return FIND_CHANGED[how.has_names].all(**place, limit=limit)
 
 
 def compare(kind: str, rewind: Any, changed: Sequence[Any]) -> Iterator[Difference]:
@@ -112,13 +117,18 @@ def difference_of(kind: str, changed: Any, now: Any, past: Any) -> Difference:
 def _statements(kind: str) -> list[Statement]:
     """Read the rows of then, and those of now, by ``tenant_id`` and ``ids``."""
     table = KINDS[kind].model.__table__
-    key, ids = ("type || '/' || id", "text[]") if KINDS[kind].has_names else ("id", "uuid[]")
     owner = "tenant_id" if "tenant_id" in table.columns else "id"
+    past, ids = f"past.{table}", "id = ANY (CAST(:ids AS uuid[]))"
+    if KINDS[kind].has_names:
+        past = "past.resources_named(:tenant_id, CAST(:ids AS text[]))"
+        ids = (
+            "(type, id) IN (SELECT split_part(name, '/', 1), substr(name, strpos(name, '/') + 1)"
+            " FROM unnest(CAST(:ids AS text[])) name)"
+        )
     return [
         Statement(
             f"rewinds.read_{schema}_{table}",
-            f"SELECT * FROM {schema}.{table} WHERE {owner} = :tenant_id"  # noqa: S608 - no input
-            f" AND {key} = ANY (CAST(:ids AS {ids}))",
+            f"SELECT * FROM {rows} WHERE {owner} = :tenant_id AND {ids}",  # noqa: S608 - no input
         )
-        for schema in ("past", "public")
+        for schema, rows in (("past", past), ("public", f"public.{table}"))
     ]

@@ -22,7 +22,7 @@ from app.core.jobs.queues import JOBS
 from app.core.json_text import Json
 from app.core.validation.messages import MAX_ENTRIES
 from app.history import past
-from app.rewinds.comparing import FIRST, SET_MOMENT, Difference, compare, find_changed, left_out
+from app.rewinds.comparing import SET_MOMENT, Difference, compare, find_changed, left_out
 from app.rewinds.kinds import KINDS
 from app.rewinds.models import Rewind, RewindState
 from app.tenants.models import Tenant
@@ -58,10 +58,10 @@ def preview(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) 
     rewind = SimpleNamespace(**{**values, "position": NOW})
     rest, found, counts = MAX_COMPARED, list[Difference](), Counts()
     for kind in rewind.kinds:
-        after = FIRST
+        after = None
         while rest > 0 and (changed := find_changed(kind, rewind, after, min(COMPARED, rest))):
             found += compare(kind, rewind, changed)
-            after, rest = changed[-1].row_id, rest - len(changed)
+            after, rest = changed[-1].place, rest - len(changed)
     changes = [one for one in found if one.action]
     left = [left_out(one, code) for one in found for code in one.left]
     for one in changes:

@@ -85,12 +85,12 @@ def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:
         values = {"position": position, "state": RewindState.RUNNING.value}
         return queries.update_row(Rewind, current, values)[0] if position is not None else current
     kind, removes = steps[number]
-    changed = comparing.find_changed(kind, current, current.last_id or comparing.FIRST, SLICE)
+    changed = comparing.find_changed(kind, current, current.last_id, SLICE)
     is_last = len(changed) < SLICE
     counts, refused = _change_all(current, kind, changed, removes=removes)
     reached: dict[str, object] = {
         "step": current.step + is_last,
-        "last_id": None if is_last else str(changed[-1].row_id),
+        "last_id": None if is_last else str(changed[-1].place),
         "done": sum(sum(numbers.values()) for numbers in counts.values()),
         "counts": counts,
     }

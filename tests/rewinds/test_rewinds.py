@@ -7,6 +7,7 @@ import pytest
 from app import create_app
 from app.audit.models import AuditEvent
 from app.core.jobs.queues import Queue, connection, queue_named
+from app.rewinds import service, work
 from app.rewinds.jobs import rewind
 from app.tenants.models import Tenant
 from tests import database
@@ -185,6 +186,29 @@ class TestRewind:
         assert call("GET", f"/v1/role-assignments/{role}")["resource"] == resources.of("a")
         back = go_back(tenant, done["position"])
         assert (back["left_out"], len(resources.read())) == ([], 9)
+
+    def test_a_resource_is_compared_once_however_often_it_has_changed(
+        self, call, tenant, position, go_back, resources, monkeypatch
+    ):
+        monkeypatch.setattr(service, "COMPARED", 1)
+        monkeypatch.setattr(work, "SLICE", 1)
+        for name in "ac":
+            resources.put(name, n=1)
+        to, then = position(), resources.read()
+        for name in "abab":
+            resources.put(name, n=len(resources.read()))
+        for name in "bcb":
+            resources.delete(name) if name == "b" else resources.put(name, n=3)
+            resources.put("b")
+        position()
+
+        shown = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": to})
+        done = go_back(tenant, to)
+
+        assert [one["id"] for one in shown["changes"]] == ["doc/a", "doc/b", "doc/c"]
+        counts = {"resources": {"updated": 2, "removed": 1}}
+        assert (shown["counts"], done["counts"]) == (counts, counts)
+        assert (done["left_out"], resources.read()) == ([], then)
 
     def test_what_others_change_meanwhile_stays(
         self, app, api, call, tenant, add_user, position, go_back
