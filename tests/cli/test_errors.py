@@ -35,7 +35,7 @@ def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
         (["api-keys", "create", "--name", "", "--permission", "users:read"], "--name"),
         (["events", "list", "--types", "x"], "--types"),
         (["search", ""], "QUERY"),
-        (["tenants", "plan", "set", "acme", "x"], "PLAN_NAME"),
+        (["tenants", "plan", "set", "acme", "x", "--until", "null"], "PLAN_NAME"),
         (["usage", "reset", "acme", "seats"], "FEATURE"),
         (["tenants", "patch-meta-data", "acme", "[]"], "PATCHES"),
         (["webhook-endpoints", "create", "x"], "URL"),
@@ -136,6 +136,7 @@ class TestJson:
     ("words", "missing"),
     [
         (["scim", "create", "--name", "n"], "--tenant"),
+        (["tenants", "plan", "set", "acme", "pro"], "--until"),
         (["users", "create", "--email", "a@b.co", "--idp-user-id", "a"], "--tenant"),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else value,

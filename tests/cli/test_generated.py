@@ -153,7 +153,7 @@ class TestCommands:
 
     def test_send_nothing_that_was_not_given(self, app, sent):
         app.test_cli_runner().invoke(args=["users", "update", ID, "--first-name", "Ada"])
-        app.test_cli_runner().invoke(args=["tenants", "plan", "set", ID, "pro"])
+        app.test_cli_runner().invoke(args=["tenants", "plan", "set", ID, "pro", "--until", "null"])
         app.test_cli_runner().invoke(args=["audit", "list"])
 
         assert [one.body for one in sent] == [

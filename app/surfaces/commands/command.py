@@ -107,7 +107,7 @@ class GeneratedCommand(Command):
         missing = [
             self.labels[one.name]
             for one in self.offered.values()
-            if one.required and one.name not in values and not one.schema.get("nullable")
+            if one.required and one.name not in values
         ]
         if missing:
             raise Incomplete(f"Missing {', '.join(missing)}.")
@@ -159,12 +159,7 @@ class GeneratedCommand(Command):
             return None
         if given is not None and not isinstance(given, dict):
             return given
-        absent = {
-            one.name: None
-            for one in self.operation.arguments
-            if one.place == "body" and one.required and one.schema.get("nullable")
-        }
-        body = {**(absent if given is None else given), **fields}
+        body = {**(given or {}), **fields}
         return body if body or self.operation.needs_body else None
 
     def _all_pages(self, send: Send, values: dict[str, Any], named: Mapping[str, Any]) -> list[Any]:

@@ -236,6 +236,6 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
     if default not in (None, "", [], {}):
         shown = default if isinstance(default, str) else json.dumps(default)
         parts.append(f" [default: {shown}]")
-    if argument.required and not schema.get("nullable"):
+    if argument.required:
         parts.append(" [required]")
     return " ".join(parts)
