@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.audit.includes import TENANT
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.core.db.pages import Page
@@ -40,8 +41,8 @@ def create(body: dict[str, Json], tenant_id: str) -> tuple[Any, int, dict[str, s
 @blp.get("/rewinds")
 @requires(Permission.SUPERADMIN)
 @blp.arguments(schemas.RewindQuerySchema, location="query")
-@blp.columns("id", "created_at", "state", "to_position", "position", "done", "left_out_total")
-@blp.response(200, schemas.RewindSchema(many=True))
+@blp.columns("id", "tenant.slug", "created_at", "state", "position", "done", "left_out_total")
+@blp.response(200, schemas.RewindSchema(many=True), includes=(TENANT,))
 def list_rewinds(query: dict[str, Json]) -> Page:
     """List rewinds."""
     return service.list_rewinds(query.pop("paging"), **query)

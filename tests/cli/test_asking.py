@@ -47,6 +47,7 @@ NAMES = {
     "plans delete": "growth?",
     "platform-admins remove": "of root-1",
     "resources delete": "Delete a resource: ",
+    "rewinds create": "Make a tenant's rows again what they were at an earlier moment: acme?",
     "role-assignments delete": "Delete an assignment of a role: ",
     "roles delete": "Delete a role: ",
     "scim delete": "Delete a SCIM connection: Directory of acme?",
@@ -95,6 +96,7 @@ def rows(app):
         "plans delete": "growth",
         "platform-admins remove": "root-1",
         "resources delete": ("x", create_resource(tenant, "x", "1").id, "--tenant", "acme"),
+        "rewinds create": "acme",
         "role-assignments delete": create_assignment(
             tenant, "viewer", membership_id=create_member(tenant)[1].id
         ).id,
@@ -126,7 +128,7 @@ def questions(monkeypatch):
     return asked
 
 
-REQUIRED = {"tenants suspend": ("--reason", "Unpaid")}
+REQUIRED = {"tenants suspend": ("--reason", "Unpaid"), "rewinds create": ("1m", "--no-dry-run")}
 
 
 def invoke(app, words, named, **options):

@@ -39,7 +39,7 @@ def sent(monkeypatch) -> list[Request]:
 
     def send(request: Request) -> Answer:
         requests.append(request)
-        row = {"id": ID, "slug": "acme", "tenant": {"id": ID, "slug": "acme"}}
+        row = {"id": ID, "slug": "acme", "to_position": "7", "tenant": {"id": ID, "slug": "acme"}}
         is_list = request.method == "GET" and not request.path.endswith(ID)
         return Answer(200, {}, {"data": [] if is_list else row, "next_cursor": None})
 

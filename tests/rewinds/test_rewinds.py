@@ -1,5 +1,7 @@
 """``POST /v1/tenants/{id}/rewind``: a tenant's rows are made again what they were."""
 
+import json
+import shlex
 from uuid import UUID, uuid4
 
 import pytest
@@ -491,3 +493,25 @@ class TestStory:
 
 def person_named(name, **values):
     return {"idp_user_id": name, "email": f"{name}@example.com", **values}
+
+
+class TestCommands:
+    def test_a_preview_ends_with_the_command_that_makes_its_changes(
+        self, app, call, tenant, add_user, position
+    ):
+        run = app.test_cli_runner().invoke
+        to = position()
+        add_user("ada")
+        position()
+
+        shown = run(
+            args=["rewinds", "create", "acme", to, "--kind", "users", "--json"], prog_name="flask"
+        )
+        words = shlex.split(shown.stderr.partition("makes the changes: flask ")[2])
+        done = run(args=[*words, "--yes", "--json"])
+
+        preview, rewind = (json.loads(one.stdout) for one in (shown, done))
+        assert words == shlex.split(f"rewinds create acme {to} --kind users --no-dry-run")
+        assert (preview["state"], rewind["state"]) == ("preview", "pending")
+        assert (rewind["to_position"], rewind["kinds"]) == (preview["to_position"], ["users"])
+        assert "acme" in run(args=["rewinds", "list"]).stdout

@@ -71,7 +71,7 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
             words = [ABBREVIATIONS.get(word, word) for word in (kind or own).split("_")]
             named = f"of {own} {values[name]}" if is_part else str(values[name])
             told = f"no {' '.join(words)} {printable(named)}"
-            if values.keys() & set(MOMENTS):
+            if values.keys() & {*MOMENTS} & {*operation.names_in("query")}:
                 return f"There was {told} then."
             return f"There is {told}{where_listed(name, named)}."
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import click
 from ..operations import JSON, Answer, Operation, Send
 from .answers import missing_row, succeeded
 from .common_options import further_options, offered
-from .names import CONFIRMED, DESTRUCTIVE, PRINTED_AS_JSON, SUMMARIES, Spelling
+from .names import CONFIRMED, DESTRUCTIVE, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling
 from .parameters import argument_of, destination, label_of, option_of, told_of, value_of
 from .question import question_about, read_row, shown_by
 from .refusals import Command, Incomplete, ask
@@ -84,7 +85,9 @@ class GeneratedCommand(Command):
         written = {**self.spelling.defaults, **values, **self.spelling.fixed}
         resolver = Resolver(send, within or values.get("tenant_id"))
         resolved = {name: resolver.id_of(name, value, written) for name, value in written.items()}
-        if self.destroys and (self.confirmed or not yes):
+        named = {**(body if isinstance(body, dict) else {}), **written}
+        is_preview = self.operation.name in PREVIEWED and named.get("dry_run", True) is True
+        if self.destroys and not is_preview and (self.confirmed or not yes):
             row = read_row(self.shown, resolved, send, named=written)
             ask(question_about(self.operation, resolved, row), yes=yes)
             if self.confirmed:
@@ -101,6 +104,8 @@ class GeneratedCommand(Command):
             click.echo(answer.body, nl=False)
         else:
             self._print(answer.body, as_json=as_json)
+        if is_preview:
+            self._print_next(named, answer.body["data"])
 
     def _check_required(self, values: Mapping[str, Any]) -> None:
         """Refuse missing options, with exit code 2, before anything is asked or sent."""
@@ -184,6 +189,17 @@ class GeneratedCommand(Command):
             print_json({name: values[name] for name in self.spelling.positional})
         else:
             click.echo("Done.", err=True)
+
+    def _print_next(self, named: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+        """After a preview, print the command that makes the changes, with the same moment."""
+        field, exact = PREVIEWED[self.operation.name]
+        chosen = {**named, field: data[exact]}
+        words = [chosen.pop(name) for name in self.spelling.positional]
+        chosen.pop("dry_run", None)
+        for name, values in chosen.items():
+            words += [word for one in values or () for word in (self.labels[name], one)]
+        command = f"{click.get_current_context().command_path} {shlex.join(map(str, words))}"
+        click.echo(f"Nothing was changed. This makes the changes: {command} --no-dry-run", err=True)
 
     def _print(self, body: Any, *, as_json: bool) -> None:
         data = body.get("data", body)

@@ -164,7 +164,9 @@ SUMMARIES = {
 """What commands do, where it is a part of what their operation does."""
 
 WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
-DESTRUCTIVE = {"tenants_suspend"}  # besides every DELETE
+DESTRUCTIVE = {"tenants_suspend", "rewinds_create"}  # besides every DELETE
+PREVIEWED = {"rewinds_create": ("to", "to_position")}
+"""Operations with ``dry_run``, true by default; and a field with the name of its exact value in answers."""
 CONFIRMED = {"tenants_request_deletion": "slug"}  # a field of the body that repeats one of the row
 PRINTED_AS_JSON = {"flags_export_flagd", "privacy_export"}  # for people, too
 ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM", "sso": "SSO"}
