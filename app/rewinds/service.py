@@ -54,7 +54,9 @@ Counts = dict[str, dict[str, int]]
 
 def preview(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) -> Any:
     """What a rewind would do now; nothing is written. Raises what :func:`create` does."""
-    values = with_defaults(Rewind.__table__, _check(tenant_id, wanted, actor))
+    tenant = queries.get_row(Tenant, tenant_id)  # a lock would hold up its writers for seconds
+    queries.check_precondition(tenant)
+    values = with_defaults(Rewind.__table__, _check(tenant, wanted, actor))
     rewind = SimpleNamespace(**{**values, "position": NOW})
     rest, found, counts = MAX_COMPARED, list[Difference](), Counts()
     for kind in rewind.kinds:
@@ -85,7 +87,8 @@ def create(tenant_id: UUID | str, wanted: Mapping[str, Json], *, actor: Actor) -
     Raises NotFound, TenantDeleting, RewindRunning, PreconditionFailed, and Invalid for a moment that
     is none or before the tenant existed, and for ids that no row of the kinds ever had.
     """
-    made = insert_row(Rewind, _check(tenant_id, wanted, actor), conflicts=CONFLICTS)
+    values = _check(queries.lock_row(Tenant, tenant_id), wanted, actor)
+    made = insert_row(Rewind, values, conflicts=CONFLICTS)
     record_creation("rewind.created", made, actor=actor)
     JOBS[REWIND_JOB].push(str(made.id))
     return shown(made)
@@ -131,9 +134,8 @@ def queue_stalled() -> None:
         JOBS[REWIND_JOB].push(str(row.id))
 
 
-def _check(tenant_id: UUID | str, wanted: Mapping[str, Json], actor: Actor) -> dict[str, Any]:
+def _check(tenant: Tenant, wanted: Mapping[str, Json], actor: Actor) -> dict[str, Any]:
     """The columns of the rewind, if it is possible."""
-    tenant = queries.lock_row(Tenant, tenant_id)
     if tenant.deletes_at is not None:
         raise TenantDeleting
     to = ("body", "to")

@@ -67,6 +67,14 @@ class TestPreview:
         assert [each["id"] for each in one["changes"]] == [users[1]]
         assert other["counts"] == {"tenant": {"updated": 1}}
 
+    def test_neither_waits_for_writers_nor_holds_them_up(self, call, tenant, position, superuser):
+        to = position()
+        superuser.execute("SELECT FROM tenants WHERE id = %s FOR UPDATE", [tenant])
+
+        found = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": to})
+
+        assert (found["state"], found["done"]) == ("preview", 0)
+
 
 class TestRewind:
     def test_makes_the_rows_what_they_were(self, call, tenant, add_user, position, go_back):
