@@ -118,7 +118,12 @@ def test_every_time_of_an_operation_has_the_type(app):
 
     past = {name for name, kind in found.items() if kind.is_past}
     assert {"audit list --created-after", "webhook-endpoints recover --since"} <= past
-    assert {"tenants plan set --until", "flags override --expires-at"} <= found.keys() - past
+    assert {
+        "tenants plan set --until",
+        "flags override --expires-at",
+        "tenants list --plan-ends-before",
+        "sso-connections list --certificate-ends-before",
+    } <= found.keys() - past
     assert "subscriptions update --source-timestamp" in past
 
 

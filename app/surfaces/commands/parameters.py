@@ -160,6 +160,7 @@ def type_of(argument: Argument, *, reads: bool) -> click.ParamType:
     if _is_pairs(schema):
         return Pairs()
     is_past = reads or argument.name == "since" or argument.place == "header"
+    is_past = is_past and not argument.name.endswith("_ends_before")  # what ends soon
     if argument.name.endswith("Timestamp"):
         return Time(is_past=is_past)
     kind = _type(schema, is_past=is_past)
