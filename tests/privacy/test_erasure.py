@@ -294,10 +294,11 @@ class TestRefusals:
 
 class TestNaming:
     def test_by_an_address_that_several_people_have_is_refused(self, app):
-        for _ in range(2):
-            create_user(create_tenant(), email="shared@example.com")
+        for name in "ab":
+            create_user(create_tenant(slug=name), email="shared@example.com", idp_user_id=name)
 
         result = run(app, "erase", "shared@example.com", "--yes")
+        told = "Several people are called shared@example.com: add --tenant SLUG, or give one of the ids"
 
-        assert result.exit_code == 1
-        assert "Several people are called shared@example.com: name one by id." in result.stderr
+        assert (result.exit_code, result.stderr) == (1, f"Error: {told} a, b.\n")
+        assert run(app, "export", "shared@example.com").stderr == result.stderr

@@ -63,7 +63,9 @@ def find_subject(connection: Connection, named: str, tenant_id: UUID | None = No
     if not found:
         raise PersonNotFound(f"There is nobody called {named}.")
     if len(found) > 1:
-        raise Conflict(f"Several people are called {named}: name one by id.")
+        advice = "add --tenant SLUG, or give" if tenant_id is None else "give"
+        ids = ", ".join(sorted(found))
+        raise Conflict(f"Several people are called {named}: {advice} one of the ids {ids}.")
     return str(found.pop())
 
 

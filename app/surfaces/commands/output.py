@@ -102,6 +102,7 @@ def progress_bar() -> Progress:
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        disable=not sys.stderr.isatty(),  # it would leave an empty line
     )
 
 
