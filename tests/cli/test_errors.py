@@ -171,11 +171,39 @@ def test_names_the_missing_row_of_a_body(app):
     membership = create_membership(tenant, create_user(tenant))
 
     ended = app.test_cli_runner().invoke(
+        prog_name="flask",
         args=["role-assignments", "create", "--tenant", str(tenant.id), "--role", "clerk",
               "--membership", str(membership.id)]
     )  # fmt: skip
 
-    assert (ended.exit_code, ended.stderr) == (1, "Error: There is no role clerk.\n")
+    told = "Error: There is no role clerk; find it with flask roles list.\n"
+    assert (ended.exit_code, ended.stderr) == (1, told)
+
+
+def test_a_wrong_plan_or_role_is_refused_with_the_command_that_lists_them(app):
+    create_tenant(slug="acme")
+    role = [
+        "roles",
+        "create",
+        "--tenant",
+        "acme",
+        "--key",
+        "a",
+        "--name",
+        "A",
+        "--permission",
+        "users:read",
+    ]
+    for words, listed in (
+        (
+            ["tenants", "plan", "set", "acme", "growht", "--until", "14d"],
+            "growht; find it with flask plans list",
+        ),
+        ([*role, "--inherits", "clrek"], "clrek; find it with flask roles list"),
+    ):
+        ended = app.test_cli_runner().invoke(args=words, prog_name="flask")
+
+        assert (ended.exit_code, ended.stderr.endswith(f"{listed}\n")) == (1, True), ended.stderr
 
 
 @pytest.mark.parametrize("verb", ["show", "log"])

@@ -24,6 +24,8 @@ NOTES = {
 """What a header of a success means."""
 LISTED = ("connection_id", "endpoint_id", "event_id", "field_id", "import_id", "key_id")
 """What only an id names, which the ``list`` of the group shows."""
+HINTS = {"plan preset of this name": "plans list", "role of this key": "roles list"}
+"""The command that shows which names there are, by the reason of a refusal."""
 
 
 def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missing: str = "") -> Any:
@@ -79,16 +81,24 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
 
 def where_listed(name: str, value: str) -> str:
     """Which command lists the ids of rows that only an id names; empty if ``value`` is an id."""
+    if name == "role":  # its key
+        return found_with("roles list")
     if name not in LISTED or is_id(value):
         return ""
     group = click.get_current_context().command_path.rpartition(" ")[0]
     return f"; give its id ({group} list)"
 
 
+def found_with(words: str) -> str:
+    """The end of a sentence about a wrong name: the command that shows the right ones."""
+    return f"; find it with {click.get_current_context().find_root().info_name} {words}"
+
+
 def _fault(entry: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """What is wrong, and where, with the command's names of arguments such as ``user_id``."""
     told = re.sub(r"\w+_id\b", lambda found: labels.get(found[0], found[0]), reason(entry))
-    return f"{_place(entry['loc'], labels)}: {told}"
+    hints = [found_with(HINTS[words]) for words in HINTS if words in told]
+    return f"{_place(entry['loc'], labels)}: {told}{''.join(hints)}"
 
 
 def _place(loc: list[Any], labels: Mapping[str, str]) -> str:

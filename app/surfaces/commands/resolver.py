@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-import click
-
 from ..operations import Request, Send
-from .answers import get, succeeded
+from .answers import found_with, get, succeeded
 from .parameters import OPTIONS, is_id
 from .refusals import Refused
 from .text import printable
@@ -81,9 +79,7 @@ class Resolver:
         where = f" in {self._tenant}" if narrowed else ""
         shown = printable(name)
         if not found:
-            program = click.get_current_context().find_root().info_name
-            hint = f"find it with {program} {SEEN_BY.get(kind, 'search')}"
-            raise _missing(kind, f"{shown}{where}; {hint}")
+            raise _missing(kind, f"{shown}{where}{found_with(SEEN_BY.get(kind, 'search'))}")
         ids = ", ".join(row["id"] for row in found)
         advice = "give" if where else "add --tenant SLUG, or give"
         raise Refused(f"Several {kind}s are called {shown}{where}: {advice} one of the ids {ids}.")
