@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from sqlalchemy import ARRAY, Select, Text, Uuid, any_, bindparam, func, select, true
 from sqlalchemy.orm import aliased
 
+from app.core.clock import rfc3339, utcnow
 from app.core.db.pages import Page
 from app.core.db.queries import visible_id
 from app.core.db.statements import Statement
@@ -143,9 +144,11 @@ def read_rows(
 def find_start(start: str | datetime, tenant_id: UUID | None) -> int:
     """The position after which a reader begins: ``now``, ``beginning``, a position, or a time.
 
-    For a time the reader also gets some events of the minute before it. Raises Invalid, and
-    PositionGone.
+    For a time the reader also gets some events of the minute before it. Raises Invalid, also for a
+    time in the future, and PositionGone.
     """
+    if isinstance(start, datetime) and start > utcnow():
+        raise Invalid(value_error(FROM, "must not be in the future", rfc3339(start)))
     feed: EventFeed | None = FIND_FEED.first()
     if feed is None or start == "beginning":
         return 0 if feed is None else feed.removed_position

@@ -44,8 +44,8 @@ class Start(AnyJson):
 
     keywords = {
         "description": "Where in the feed to begin: `now`, `beginning` (the oldest event that is"
-        " left), the `position` of an event, after which the stream goes on, or a time (RFC 3339),"
-        " with some events before it.",
+        " left), the `position` of an event, after which the stream goes on, or a time (RFC 3339)"
+        " that is not in the future, with some events before it.",
         "anyOf": [{"type": "string"}, {"type": "integer"}],
         "examples": ["beginning"],
     }

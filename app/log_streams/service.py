@@ -67,7 +67,7 @@ def create(
     """Create a stream; ``tenant_id`` None makes one of the platform.
 
     Raises SecretsKeyMissing, NotFound for an unknown tenant, TooManyLogStreams, PositionGone, and
-    Invalid for settings, for a position, and for types that the tenant has no events of.
+    Invalid for settings, for a place in the feed, and for types that the tenant has no events of.
     """
     shown, secrets = load_config(kind, config)
     encrypted = encryption.encrypt(json.dumps(secrets))
@@ -92,7 +92,7 @@ def create(
         "secrets": encrypted,
         "position": find_start(start, tenant_id),
         "next_attempt_at": utcnow() if state in RUNNING else None,
-        "written_until": min(start, utcnow()) if isinstance(start, datetime) else utcnow(),
+        "written_until": start if isinstance(start, datetime) else utcnow(),
     }
     insert_row(LogStreamProgress, progress)
     record_creation("log_stream.created", stream, actor=actor)

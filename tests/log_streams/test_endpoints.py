@@ -75,7 +75,6 @@ class TestCreate:
             ({"from": str(feed.last - 1)}, feed.last - 1),
             ({"from": feed.last - 1}, feed.last - 1),
             ({"from": (utcnow() - hour).isoformat()}, 0),
-            ({"from": (utcnow() + hour).isoformat()}, feed.last),
         ]
 
         for values, position in starts:
@@ -85,6 +84,15 @@ class TestCreate:
             assert progress(stream).position == position, values
         for values in ({"from": "9"}, {"from": "x"}, {"from": True}, {"from": "12:00"}):
             assert create(api, token, **values).status_code == 422
+
+    def test_begins_at_no_time_in_the_future(self, api, owner):
+        answer = create(api, owner, **{"from": "2099-01-01T00:00:00Z"})
+
+        (entry,) = answer.get_json()["detail"]
+        assert answer.status_code == 422
+        assert entry["loc"] == ["body", "from"]
+        assert entry["msg"] == "Value error, must not be in the future"
+        assert entry["input"] == "2099-01-01T00:00:00Z"
 
 
 class TestUpdate:
