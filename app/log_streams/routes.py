@@ -42,7 +42,7 @@ INCLUDES = (TENANT, HISTORY, PROGRESS)
 @blp.get("")
 @requires(Permission.LOG_STREAMS_READ)
 @blp.arguments(schemas.LogStreamQuerySchema, location="query")
-@blp.columns("id", "tenant.slug", "kind", "types", "state", "error")
+@blp.columns("id", "tenant.slug", "kind", "types", "state", "error", "progress.test_error")
 @blp.response(200, schemas.LogStreamSchema(many=True), includes=INCLUDES)
 def list_streams(query: dict[str, Any]) -> Page:
     """List log streams."""
@@ -70,6 +70,7 @@ def create(query: dict[str, Any], body: dict[str, Any]) -> LogStream:
 
 @blp.get("/<stream_id>")
 @requires(Permission.LOG_STREAMS_READ)
+@blp.columns("progress.tested_at", "progress.test_error")
 @blp.response(200, schemas.LogStreamSchema, includes=INCLUDES)
 def get(stream_id: str) -> LogStream:
     """Get a log stream, without its secrets."""
@@ -106,8 +107,9 @@ def delete(stream_id: str) -> None:
 def test(stream_id: str) -> LogStream:
     """Write a marked record soon, in the background, also while the stream is paused.
 
-    The result is in `tested_at` and `test_error` of `include=progress` a few seconds later. While
-    a test is under way, no other starts.
+    This answer does not have the result. A few seconds later the log stream has it, with
+    `include=progress`: when the test ended (`tested_at`), and why it failed (`test_error`; null if
+    it did not). While a test is under way, no other starts.
     """
     return service.request_test(stream_id, actor=current_actor())
 

@@ -127,6 +127,21 @@ class TestTest:
         assert counts == [1, 2]
         assert progress(stream).tested_at is not None
 
+    def test_has_its_result_in_the_command_that_shows_the_stream(self, app, tenant):
+        stream = create_log_stream(tenant.id, config={"url": "http://127.0.0.1:9/"})
+        with app.app_context():
+            jobs.test_log_stream(str(stream.id))
+
+        shown, listed = (
+            app.test_cli_runner().invoke(args=["log-streams", *words]).stdout
+            for words in (["show", str(stream.id)], ["list"])
+        )
+
+        error = progress(stream).test_error
+        assert error is not None
+        assert f'"test_error":"{error}"' in shown
+        assert error in listed
+
 
 class TestStates:
     def test_pause_and_resume(self, api, owner, tenant):
