@@ -59,3 +59,9 @@ def metrics() -> Iterator[Metric]:
 
 
 CHECKS = {"log streams": check_log_streams}
+FAILING = "SELECT FROM log_streams WHERE state = 'error'"
+INVALID = "SELECT FROM log_streams WHERE state = 'invalid'"
+WORK = {
+    "failing_log_streams": (FAILING, "/v1/log-streams?state=error"),
+    "invalid_log_streams": (INVALID, "/v1/log-streams?state=invalid"),
+}

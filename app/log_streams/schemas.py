@@ -143,3 +143,4 @@ class LogStreamQuerySchema(PageQuerySchema):
     """Filters of the list of log streams."""
 
     tenant_id = Uuid(metadata=ONE_TENANT)
+    state = Choice(LogStreamState, description="Only streams in this state.")

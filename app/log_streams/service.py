@@ -47,9 +47,11 @@ def get_stream(stream_id: UUID | str) -> LogStream:
     return queries.get_row(LogStream, stream_id)
 
 
-def list_streams(paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None) -> Page:
-    """One page of a tenant's log streams (of all, for the platform)."""
-    return paginate(LogStream, paging, tenant_id=tenant_id)
+def list_streams(
+    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, **equal: object
+) -> Page:
+    """One page of a tenant's log streams (of all, for the platform) with these values of columns."""
+    return paginate(LogStream, paging, equal=equal, tenant_id=tenant_id)
 
 
 def create(

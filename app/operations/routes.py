@@ -109,10 +109,11 @@ def list_work() -> list[Number]:
     """Count what wants attention, with the list of each: at most 1,000 of a kind.
 
     `trials_ending` within 7 days, `past_due` subscriptions, `over_limit`: tenants that have used up
-    a limit, `failing_endpoints`, `failed_deliveries` of 7 days, `failed_webhooks`, `waiting_people`
-    of the identity provider, `waiting_billing`: billing events whose tenant is not known,
-    `join_requests` that wait, `lapsed_domains`, `ending_certificates` of SSO connections within 30
-    days, `findings`: faults of PostgreSQL, Redis, the queues and the stored rows.
+    a limit, `failing_endpoints`, `failed_deliveries` of 7 days, `failing_log_streams`,
+    `invalid_log_streams`, `failed_webhooks`, `waiting_people` of the identity provider,
+    `waiting_billing`: billing events whose tenant is not known, `join_requests` that wait,
+    `lapsed_domains`, `ending_certificates` of SSO connections within 30 days, `findings`: faults of
+    PostgreSQL, Redis, the queues and the stored rows.
     """
     return list(attention.count_work())
 

@@ -82,8 +82,11 @@ class TestShow:
         database.execute("UPDATE log_streams SET state = 'error', error = 'It is busy.'")
 
         listed, text = browser.get(page).text, browser.get(f"{page}/{stream.id}").text
+        failing, paused = (browser.get(f"{page}?state={one}").text for one in ("error", "paused"))
 
         assert "Our SIEM" in listed
+        assert "Our SIEM" in failing
+        assert "Our SIEM" not in paused
         assert f'href="{page}/new"' in listed
         assert f'action="{page}/{stream.id}/pause"' in text
         for part in ("It is busy.", "status 503", "2026/01/31/120000-x", "Pause"):

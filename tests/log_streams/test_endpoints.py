@@ -95,6 +95,15 @@ class TestCreate:
         assert entry["input"] == "2099-01-01T00:00:00Z"
 
 
+class TestList:
+    def test_filters_by_state(self, api, owner, tenant):
+        paused, active = (create_log_stream(tenant.id, state=one) for one in ("paused", "active"))
+
+        for state, ids in (("paused", [paused.id]), ("active", [active.id]), ("error", [])):
+            answer = api.get(f"/v1/log-streams?state={state}", token=owner)
+            assert [row["id"] for row in answer.get_json()["data"]] == list(map(str, ids))
+
+
 class TestUpdate:
     def test_replaces_all_settings(self, api, owner, tenant):
         stream = create_log_stream(tenant.id)

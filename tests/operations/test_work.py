@@ -16,6 +16,7 @@ from tests.factories import (
     create_domain,
     create_join_request,
     create_limits,
+    create_log_stream,
     create_member,
     create_preset,
     create_sso_connection,
@@ -87,6 +88,8 @@ class TestWork:
             "waiting_billing": 0,
             "failing_endpoints": 0,
             "failed_deliveries": 0,
+            "failing_log_streams": 0,
+            "invalid_log_streams": 0,
             "join_requests": 0,
             "lapsed_domains": 0,
             "ending_certificates": 0,
@@ -166,6 +169,15 @@ class TestWork:
             str(old.tenant_id),
             str(new.tenant_id),
         ]
+
+    def test_counts_log_streams_that_fail_or_need_a_correction(self, counted):
+        streams = {
+            state: create_log_stream(create_tenant().id, state=state)
+            for state in ("active", "paused", "error", "invalid")
+        }
+
+        for name, state in (("failing_log_streams", "error"), ("invalid_log_streams", "invalid")):
+            assert [row["id"] for row in counted(name)["rows"]] == [str(streams[state].id)]
 
     def test_counts_received_events_that_failed(self, counted):
         for number, status in enumerate(("failed", "processed")):

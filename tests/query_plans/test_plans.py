@@ -35,6 +35,8 @@ MAY_SCAN = {
     "webhook_endpoint_states.some_secrets": "It reads a hundred rows, any ones.",
     "webhook_endpoints.list_failing": "There are as few endpoints as queued ones here.",
     "webhook_feed.lag": "It reads one row, any one.",
+    "work.failing_log_streams": "It looks at those of all tenants, for half a second at most.",
+    "work.invalid_log_streams": "It looks at those of all tenants, for half a second at most.",
 }
 
 # `?q=` finds 2,000 rows at most. For so many PostgreSQL may scan a table with ten times as many.

@@ -13,7 +13,7 @@ from app.console.access import current_session
 from app.console.blueprint import Shown, form_page, page, render
 from app.console.fields import Field, choices
 from app.console.forms import Form, row_form
-from app.console.lists import list_page
+from app.console.lists import DATES, Filter, list_page
 from app.console.pages.common import choose, recent_history, tenant_slug
 from app.console.pages.endpoints import CHANGEABLE
 from app.core.errors import Conflict
@@ -30,7 +30,8 @@ DONE = {
     "resume": "The stream goes on.",
 }
 
-LIST = ("/log-streams", "log_streams", "Log streams", PATH, COLUMNS)
+FILTERS = (Filter("state", "State", choices("active", "paused", "error", "invalid")), *DATES)
+LIST = ("/log-streams", "log_streams", "Log streams", PATH, COLUMNS, FILTERS)
 list_page(*LIST, also_of_tenant=True, include="tenant,progress")
 
 
