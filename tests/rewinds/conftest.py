@@ -39,9 +39,12 @@ def go_back(app, api, call):
         body = {"to": to, "dry_run": False, **wanted}
         made = call("POST", f"/v1/tenants/{tenant_id}/rewind", body)
         api.sequence()
-        with app.app_context():
-            rewind(made["id"])
-        return call("GET", f"/v1/rewinds/{made['id']}")
+        while True:  # a turn ends after some seconds
+            with app.app_context():
+                rewind(made["id"])
+            done = call("GET", f"/v1/rewinds/{made['id']}")
+            if done["finished_at"] is not None:
+                return done
 
     return run
 
