@@ -76,6 +76,8 @@ ORDER_OLDER = Statement(
     "  FROM audit_events a, event_feed"
     "  WHERE (a.created_at, a.id) > (ordered_at, ordered_id)"
     "    AND a.created_at < now() - interval '10 minutes'"
+    "    AND NOT EXISTS (SELECT FROM event_outbox w"  # the sequencer will give it its place
+    "      WHERE w.tenant_id = a.tenant_id AND w.id = a.id AND w.target_type <> '')"
     "  ORDER BY a.created_at, a.id LIMIT :batch"
     "), placed AS ("
     "  SELECT o.*, coalesce(e.data, o.after) AS data, p.position IS NULL AS is_missing,"

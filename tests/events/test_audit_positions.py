@@ -74,6 +74,19 @@ def test_rows_of_earlier_releases_are_ordered_once(app, api, changes, superuser)
     assert all(row.number < 0 for row in first)
 
 
+def test_rows_that_wait_for_the_sequencer_are_left_to_it(app, api, changes, superuser):
+    superuser.execute(AGE)
+
+    with app.app_context():
+        positions.order_older()
+    first = database.rows(AuditPosition)
+    api.sequence()
+
+    assert first == []
+    assert {row_id for row_id, _ in order()} == {row.id for row in trail()}
+    assert all(row.number > 0 for row in database.rows(AuditPosition))
+
+
 def test_the_order_is_continued_where_it_was_stopped(app, api, changes, superuser, monkeypatch):
     database.execute("DELETE FROM event_outbox")
     database.execute("INSERT INTO event_feed (id) VALUES (1)")
