@@ -69,7 +69,7 @@ class TestPreview:
 
     def test_neither_waits_for_writers_nor_holds_them_up(self, call, tenant, position, superuser):
         to = position()
-        superuser.execute("SELECT FROM tenants WHERE id = %s FOR UPDATE", [tenant])
+        superuser.execute("BEGIN; SELECT FROM tenants WHERE id = %s FOR UPDATE", [tenant])
 
         found = call("POST", f"/v1/tenants/{tenant}/rewind", {"to": to})
 
