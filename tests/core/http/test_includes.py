@@ -4,8 +4,10 @@ import pytest
 
 from app.auth.permissions import Permission
 from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
 from app.custom_fields import metadata
 from app.custom_fields.entities import USER
+from app.rewinds.models import Rewind
 from app.users import service as users
 from tests.custom_fields.fields import create_field
 from tests.database import platform_transaction
@@ -26,6 +28,7 @@ from tests.factories import (
     create_tenant,
     create_webhook_endpoint,
     platform_token,
+    save,
 )
 from tests.messages import sent_messages
 from tests.scim.directory import create_connection
@@ -61,6 +64,7 @@ def world(app, api):
         create_connection(tenant)
         create_sso_connection(tenant.id)
         create_setup_link(tenant.id)
+        save(Rewind, tenant_id=tenant.id, created_by_user_id="x", to_position=0, to_time=utcnow())
         path = f"/v1/billing/customers/stripe/{tenant.slug}"
         api.put(path, token=platform_token(), json={"tenant_id": str(tenant.id)})
     return platform_token()
