@@ -8,7 +8,7 @@ from uuid import UUID
 
 from app.core.db import queries
 from app.core.db.statements import Statement
-from app.core.errors import Conflict, NotFound
+from app.core.errors import Conflict, Invalid, NotFound, value_error
 from app.history import past
 from app.tenants.models import Tenant
 
@@ -74,11 +74,14 @@ def list_changes(tenant_id: UUID | str, since: str, until: str | None) -> Sequen
     Invalid, TooManyChanges, and NotFound, also for a moment before the tenant.
     """
     tenant = queries.get_row(Tenant, queries.visible_id(tenant_id))
-    start = past.find(since, ("query", "from"))
+    start, place = past.find(since, ("query", "from")), ("query", "to")
+    end = None if until is None else past.find(until, place)
+    if end and (end.position, end.time) < (start.position, start.time):
+        raise Invalid(value_error(place, "must not be before `from`", until))
     values = {
         "tenant_id": tenant.id,
         "since": start.position,
-        "until": 2**62 if until is None else past.find(until, ("query", "to")).position,
+        "until": end.position if end else 2**62,
     }
     if start.time < tenant.created_at:
         raise NotFound.of(Tenant)

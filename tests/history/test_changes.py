@@ -137,3 +137,16 @@ class TestBounds:
         early = "2026-01-01T00:00:00Z"
 
         assert api.get(f"{path_of(other)}?from={early}", token=owner).status_code == 404
+
+
+def test_refuses_a_second_moment_before_the_first(api, tenant, owner, position):
+    user = create_user(tenant)
+    api.patch(f"/v1/users/{user.id}", token=owner, json={"first_name": "A"})
+    for first, second in ((position(), "0"), (utcnow().isoformat(), "2026-01-01T00:00:00Z")):
+        query = {"from": first, "to": second}
+        answer = api.get(path_of(tenant), token=platform_token(), query_string=query)
+
+        assert answer.status_code == 422
+        (entry,) = answer.get_json()["detail"]
+        assert entry["loc"] == ["query", "to"]
+        assert entry["msg"] == "Value error, must not be before `from`"
