@@ -226,6 +226,14 @@ def test_tells_what_a_change_did_not_do(app):
     assert "Ignored: a newer update has been applied.\n" in late.stderr
 
 
+def test_a_moment_may_have_a_sign(app):
+    create_tenant(slug="acme")
+
+    ended = app.test_cli_runner().invoke(args=["history", "show", "acme", "-1d"])
+
+    assert (ended.exit_code, ended.stderr) == (1, "Error: There was no tenant acme then.\n")
+
+
 def test_says_that_a_row_was_missing_then(app):
     create_tenant(slug="acme")
     run = app.test_cli_runner().invoke

@@ -59,6 +59,27 @@ class TestInAPipe:
         assert len(lines) == 2
         assert all(WIDE["tenant_id"] in line for line in lines)
 
+    @pytest.mark.parametrize(
+        ("changes", "text"),
+        [
+            ({"is_active": (True, False), "version": (1, 2)}, "│ is_active: true → false │"),
+            ({"id": (None, "1"), "email": (None, "a"), "x": (None, None)}, '│ email: null → "a" │'),
+            ({}, "│ no net change │"),
+        ],
+    )
+    def test_a_change_has_the_fields_that_differ(self, capsys, changes, text):
+        row = {
+            "actions": ["user.updated"],
+            "changes": {
+                name: {"before": before, "after": after}
+                for name, (before, after) in changes.items()
+            },
+        }
+
+        print_rows([row], ["changes"], as_json=False)
+
+        assert text in capsys.readouterr().out
+
     def test_a_very_long_value_is_cut(self, capsys):
         print_rows([{"id": "1", "name": "x" * 10_000}], ["id", "name"], as_json=False)
 

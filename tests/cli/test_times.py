@@ -59,10 +59,22 @@ def test_a_span_is_from_now(noon, text, is_past, moment):
         ("20261120", "20261120"),
         ("4711", "4711"),
         ("beginning", "beginning"),
+        ("-1h", "2026-11-24T11:00:00Z"),
+        ("q8Yx_0-Zt1uV" * 4, "q8Yx_0-Zt1uV" * 4),
     ],
 )
 def test_a_moment_is_a_time_of_the_past_or_a_position(noon, text, moment):
     assert Moment().convert(text, None, None) == moment
+
+
+@pytest.mark.parametrize("text", ["", "10min", "Friday", "1 hour ago"])
+def test_a_wrong_moment_is_refused_with_the_forms_that_there_are(app, text):
+    for words in (["users", "list", "--as-of"], ["history", "diff", "acme"]):
+        ended = app.test_cli_runner().invoke(args=[*words, text])
+
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert f"{text!r} is neither a time, such as" in ended.stderr
+        assert "10m (10 minutes ago), nor a position" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ Most commands are generated from the operations of the OpenAPI document, with an
 - A time is a date, a time (UTC without an offset) or a span such as `14d`, `2w`, `12h`, `30m`. A span leads into the future, and in a filter into the past, unless it has `+` or `-`.
 - A list prints one page, of `--limit` rows, after `--cursor`. `--all` reads all pages. `--order`, `--created-after`, `--created-before` and `--updated-after` are the API's [parameters](../concepts/requests.md#answers).
 - `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line, or a block of lines on a narrow terminal.
-- A command that deletes, revokes, erases or suspends asks first. `--yes` skips the question.
+- A command that deletes, revokes, erases, suspends or rewinds asks first. `--yes` skips the question.
 - `eval "$(_FLASK_COMPLETE=bash_source flask)"` completes commands, options and values in bash (also `zsh_source` and `fish_source`).
 
 [`controlplane`](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token.

@@ -13,7 +13,7 @@ from ..operations import JSON, Answer, Operation, Send
 from .answers import missing_row, succeeded
 from .common_options import further_options, offered
 from .names import CONFIRMED, DESTRUCTIVE, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling
-from .parameters import argument_of, destination, label_of, option_of, told_of, value_of
+from .parameters import MOMENTS, argument_of, destination, label_of, option_of, told_of, value_of
 from .question import question_about, read_row, shown_by
 from .refusals import Command, Incomplete, ask
 from .resolver import Resolver
@@ -59,7 +59,7 @@ class GeneratedCommand(Command):
             params=list(self._parameters()),
             help="\n\n".join([in_words(f"{summary}.", self.labels), *self._explanations()]),
             short_help=in_words(f"{clause}.", self.labels),
-            # A value such as -1 is not an option.
+            # A value such as -1 or -1h is not an option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
         )
 
@@ -140,7 +140,10 @@ class GeneratedCommand(Command):
 
     def _takes_numbers(self) -> bool:
         named = [one for one in self.offered.values() if one.name in self.spelling.positional]
-        return any(one.schema.get("type") in ("integer", "number", None) for one in named)
+        return any(
+            one.schema.get("type") in ("integer", "number", None) or one.name in MOMENTS
+            for one in named
+        )
 
     def _send(
         self, send: Send, values: Mapping[str, Any], named: Mapping[str, Any], body: Any = None

@@ -31,6 +31,7 @@ def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
         for one in operation.arguments
         if one.name not in (*spelling.fixed, *REFUSED_HEADERS, CONFIRMED.get(operation.name))
         and (one.required or one.place != "body" or not is_variant)
+        and not (one.name == "include" and "as_of" in spelling.positional)
     ]
 
 

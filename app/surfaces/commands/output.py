@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from ..operations import NOT_SHOWN
 from .text import compact, plain, print_json, printable
 from .times import relative
 
@@ -61,8 +62,8 @@ def _is_rows(value: Any) -> bool:
 
 def _part(row: Mapping[str, Any], column: str) -> Any:
     """The value of a column; that of ``user.email`` is in the object ``user``."""
-    if column == CHANGES and column not in row:
-        return changes_of(row)
+    if column == CHANGES:
+        return net_changes_of(row) if column in row else changes_of(row)
     value: Any = row
     for name in column.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -78,6 +79,18 @@ def changes_of(event: Mapping[str, Any]) -> str:
     if not shown and len(one) <= FEW_FIELDS:  # such as plan, end and reason of an assigned plan
         shown = [f"{name}: {compact(value)}" for name, value in one.items()]
     return "; ".join(shown)
+
+
+def net_changes_of(row: Mapping[str, Any]) -> str:
+    """The fields that differ with both values; of a new or deleted row, those with a value."""
+    known = {name: one for name, one in row[CHANGES].items() if one["before"] != one["after"]}
+    both = [name for name in known if name not in (*NOT_SHOWN, "id")]
+    if not both:
+        return "" if "id" in known or "actions" not in row else "no net change"
+    return "; ".join(
+        f"{name}: {compact(known[name]['before'])} → {compact(known[name]['after'])}"
+        for name in both
+    )
 
 
 def _print_fitting(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

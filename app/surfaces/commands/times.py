@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 SPAN = re.compile(r"([+-]?)([0-9]{1,5})(m|h|d|w)")
+POSITION = re.compile(r"now|beginning|[0-9]+|[\w=-]{24,}", re.ASCII)
 SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 UNITS = (
@@ -58,7 +59,7 @@ class Time(click.ParamType):
 
 
 class Moment(Time):
-    """A time of the past, or another text, such as a position of the event feed."""
+    """A time of the past, or a position of the event feed."""
 
     name = "moment"
 
@@ -66,12 +67,15 @@ class Moment(Time):
         super().__init__(is_past=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value.isdecimal():  # a position, although 20300131 is a date too
+        if POSITION.fullmatch(value):  # 20300131 too, although it is a date
             return str(value)
         try:
             return rfc3339(self._moment(value))
         except (ValueError, OverflowError):
-            return str(value)
+            told = (
+                "neither a time, such as 2030-01-31, 2030-01-31T12:00:00Z or 10m (10 minutes ago)"
+            )
+            self.fail(f"{value!r} is {told}, nor a position of the event feed.", param, ctx)
 
 
 def utcnow() -> datetime:
