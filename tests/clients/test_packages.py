@@ -259,7 +259,7 @@ class TestControlplane:
     def test_changes_and_prints_a_table(self, controlplane, token):
         printed = controlplane("users", "update", "grace@acme.example", "--first-name", "Grace")
 
-        assert "│ first_name" in printed.stdout
+        assert "\nfirst_name\tGrace\n" in printed.stdout
 
     def test_has_the_rights_of_the_token(self, controlplane, token):
         create_tenant(slug="other")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -16,7 +17,7 @@ from ..operations import NOT_SHOWN
 from .text import compact, plain, print_json, printable
 from .times import relative
 
-MAX_CELL = 500  # characters of a value in a table of rows
+MAX_LIST = 40  # characters of a list in a table that does not fit
 FEW_FIELDS = 4
 CHANGES = "changes"  # a column of audit rows
 
@@ -33,10 +34,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     if not chosen:
         click.echo("No rows.", err=True)
         return
-    table = Table(*columns)
-    for row in chosen:
-        table.add_row(*map(_short_cell, row.values()))
-    _print_fitting(table, chosen)
+    _print_fitting(_narrowed(chosen), chosen)
 
 
 def print_fields(row: Mapping[str, Any], *, as_json: bool = False) -> None:
@@ -45,12 +43,9 @@ def print_fields(row: Mapping[str, Any], *, as_json: bool = False) -> None:
         print_json(row)
         return
     lists = {name: value for name, value in row.items() if _is_rows(value)}
-    table = Table("field", "value")
     fields = {name: value for name, value in row.items() if name not in lists}
-    for name, value in fields.items():
-        table.add_row(name, _cell(value))
     if fields:
-        _print_fitting(table, [fields])
+        _print_fitting([{"field": name, "value": fields[name]} for name in fields], [fields])
     for name, rows in lists.items():
         click.echo(f"\n{name}:")
         print_rows(rows, list(dict.fromkeys(key for one in rows for key in one)), as_json=False)
@@ -93,17 +88,55 @@ def net_changes_of(row: Mapping[str, Any]) -> str:
     )
 
 
-def _print_fitting(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print the table; on a terminal too narrow for it, each row as lines of ``name: value``."""
-    console = Console()
-    needed = console.measure(table, options=console.options.update(max_width=1 << 20)).maximum
-    if needed <= console.width or not sys.stdout.isatty():
-        Console(width=max(console.width, needed)).print(table)  # Rich would truncate long ids
-        return
-    for row in rows:
-        indent = max(map(len, row)) + 2
-        lines = [f"{name + ':':<{indent}}{_cell(value)}" for name, value in row.items()]
-        click.echo("\n".join(lines) + "\n")
+def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The rows without what is needed least, so that each is one line on this terminal.
+
+    Lists are shortened, then times, ids of others and the own id are left out, but never a time in
+    the first column. If that is not enough, the rows stay as they are.
+    """
+    if _fits(rows):
+        return rows
+    shown = [{name: _shortened(value) for name, value in row.items()} for row in rows]
+    first, *others = rows[0]
+    least = [one for end in ("_at", "_id") for one in reversed(others) if one.endswith(end)]
+    for left_out in [*least, first] if first == "id" else least:
+        if not _fits(shown):
+            shown = [{name: row[name] for name in row if name != left_out} for row in shown]
+    if not _fits(shown):
+        return rows
+    click.echo("To fit, some values are shortened or left out: --json prints all.", err=True)
+    return shown
+
+
+def _shortened(value: Any) -> Any:
+    """The value; a long list or object as the beginning of its text."""
+    text = compact(value)
+    return f"{text[: MAX_LIST - 1]}…" if text[0] in "[{" and len(text) > MAX_LIST else value
+
+
+def _fits(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the rows fit as a table. In a pipe everything fits."""
+    if not sys.stdout.isatty():
+        return True
+    widths = [max(map(cell_len, (name, *(_cell(row[name]) for row in rows)))) for name in rows[0]]
+    return sum(widths) + 3 * len(widths) < Console().width
+
+
+def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[str, Any]]) -> None:
+    """Print the rows as a table, in a pipe with tabs; or the blocks as lines of ``name: value``."""
+    lines = [[*rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
+    if not sys.stdout.isatty():
+        click.echo("\n".join(map("\t".join, lines)))
+    elif _fits(rows):
+        table = Table(*lines[0])
+        for line in lines[1:]:
+            table.add_row(*map(Text, line))
+        Console().print(table)
+    else:
+        for block in blocks:
+            indent = max(map(len, block)) + 2
+            told = [f"{name + ':':<{indent}}{_cell(value)}" for name, value in block.items()]
+            click.echo("\n".join(told) + "\n")
 
 
 def progress_bar() -> Progress:
@@ -119,8 +152,8 @@ def progress_bar() -> Progress:
     )
 
 
-def _cell(value: Any) -> Text:
-    """A value's printable text, without markup; a time with its distance from now."""
+def _cell(value: Any) -> str:
+    """A value's printable text; a time with its distance from now."""
     match value:
         case None:
             text = ""
@@ -129,11 +162,4 @@ def _cell(value: Any) -> Text:
         case _:
             text = plain(value)
     distance = relative(text)
-    return Text(printable(f"{text} ({distance})" if distance else text))
-
-
-def _short_cell(value: Any) -> Text:
-    """As :func:`_cell`, cut after :data:`MAX_CELL` characters, as one row makes all others as wide."""
-    cell = _cell(value)
-    cell.truncate(MAX_CELL, overflow="ellipsis")
-    return cell
+    return printable(f"{text} ({distance})" if distance else text)
