@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from tests.factories import create_membership, create_subscription, create_tenant, create_user
+from tests.factories import (
+    create_membership,
+    create_role,
+    create_subscription,
+    create_tenant,
+    create_user,
+)
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 
@@ -31,7 +37,6 @@ def test_names_a_file_that_cannot_be_written(app, tmp_path, words):
     ("words", "place"),
     [
         (["access", "explain", "users:read", "--key", "x"], "--key"),
-        (["access", "explain", "users:read"], "--subject"),
         (["api-keys", "create", "--name", "", "--permission", "users:read"], "--name"),
         (["events", "list", "--types", "x"], "--types"),
         (["search", ""], "QUERY"),
@@ -147,6 +152,43 @@ def test_names_an_option_that_the_service_misses(app, words, missing):
     assert (ended.exit_code, ended.stderr) == (2, f"Error: Missing {missing}.\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("access explain users:read", "Give exactly one of --subject, --user and --key."),
+        ("role-assignments create --tenant acme --role clerk",
+         "Give one of --membership, --group-id, --api-key-id."),
+    ],
+)  # fmt: skip
+def test_names_the_options_of_which_one_is_needed(app, words, sentence):
+    create_tenant(slug="acme")
+
+    ended = app.test_cli_runner().invoke(args=words.split())
+
+    assert (ended.exit_code, ended.stderr) == (2, f"Error: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["tenants", "create", "--idp-org-id", "o", "--name", "n", "--slug", "Acme"],
+         "--slug: Acme is not of the allowed form ^[a-z0-9]+(-[a-z0-9]+)*$"),
+        (["access", "explain", "users:read", "--key", "x"], "--key: x is not an id"),
+        (["rewinds", "create", "acme", "1m", "--only", "x"], "--only: x is not an id"),
+        (["log-streams", "create", "--tenant", "acme", "--kind", "https", "--config", '{"ur": 1}'],
+         "--config.ur: there is no such field"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
+)  # fmt: skip
+def test_says_in_words_what_is_wrong(app, words, sentence):
+    create_tenant(slug="acme")
+
+    ended = app.test_cli_runner().invoke(args=words)
+
+    assert ended.exit_code == 1
+    assert sentence in ended.stderr
+
+
 def test_refuses_a_target_that_is_no_id(app):
     run = app.test_cli_runner().invoke
     url = "https://hooks.example.com/"
@@ -178,6 +220,19 @@ def test_names_the_missing_row_of_a_body(app):
 
     told = "Error: There is no role clerk; find it with flask roles list.\n"
     assert (ended.exit_code, ended.stderr) == (1, told)
+
+
+def test_names_the_missing_resource_of_a_body(app):
+    tenant = create_tenant()
+    membership = create_membership(tenant, create_user(tenant))
+    create_role(tenant, key="clerk")
+
+    ended = app.test_cli_runner().invoke(
+        args=["role-assignments", "create", "--tenant", str(tenant.id), "--role", "clerk",
+              "--membership", str(membership.id), "--resource", '{"type": "doc", "id": "1"}']
+    )  # fmt: skip
+
+    assert (ended.exit_code, ended.stderr) == (1, "Error: There is no resource doc/1.\n")
 
 
 def test_a_wrong_plan_or_role_is_refused_with_the_command_that_lists_them(app):

@@ -55,7 +55,10 @@ def succeeded(
         if all(entry["type"] == "missing" and len(entry["loc"]) == 2 for entry in detail):
             absent = ", ".join(_place(entry["loc"], labels) for entry in detail)
             raise Incomplete(f"Missing {absent}.", body)
-        detail = "; ".join(_fault(entry, labels) for entry in detail)
+        faults = [_fault(entry, labels) for entry in detail]
+        if all(told.startswith("Give ") for told in faults):
+            raise Incomplete(f"{'; '.join(faults)}.", body)
+        detail = "; ".join(faults)
     elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
         detail = missing
         body = {**(body or {}), "detail": missing}
@@ -66,6 +69,10 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
     """The sentence for a 404: which row is missing (``There is no webhook event 17.``)."""
     code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""
     kind = code.removesuffix("_not_found")
+    values = {
+        name: "/".join(map(str, one.values())) if isinstance(one, dict) else one
+        for name, one in values.items()
+    }
     for name in (f"{kind}_id", kind, *reversed(operation.names_in("path"))):
         if name in values:
             own = name.removesuffix("_id")
@@ -96,7 +103,10 @@ def found_with(words: str) -> str:
 
 def _fault(entry: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """What is wrong, and where, with the command's names of arguments such as ``user_id``."""
-    told = re.sub(r"\w+_id\b", lambda found: labels.get(found[0], found[0]), reason(entry))
+    told = reason(entry)
+    if told.startswith("give "):  # some of several options
+        return re.sub(r"\w+", lambda found: labels.get(found[0], found[0]), f"G{told[1:]}")
+    told = re.sub(r"\w+_id\b", lambda found: labels.get(found[0], found[0]), told)
     hints = [found_with(HINTS[words]) for words in HINTS if words in told]
     return f"{_place(entry['loc'], labels)}: {told}{''.join(hints)}"
 

@@ -9,6 +9,13 @@ import click
 
 from .text import print_json, printable
 
+REASONS = {
+    "extra_forbidden": "there is no such field",
+    "string_pattern_mismatch": "{value} is not of the allowed form {pattern}",
+    "uuid_parsing": "{value} is not an id",
+}
+"""What some types of errors mean, in place of what FastAPI says."""
+
 
 class Refused(click.ClickException):
     """A refusal: one sentence, and the body of the API's answer."""
@@ -80,6 +87,9 @@ def reason(fault: Mapping[str, Any]) -> str:
     A value that violates our own rule is named, because it may be one of several in an option.
     """
     told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
+    if fault["type"] in REASONS:
+        pattern = (fault.get("ctx") or {}).get("pattern", "")
+        return REASONS[fault["type"]].format(value=printable(str(value)[:100]), pattern=pattern)
     if fault["type"] == "value_error" and value and isinstance(value, str):
         return f"{told.rstrip('.')}: {printable(value[:100])}"
     return told
