@@ -42,17 +42,14 @@ def print_fields(row: Mapping[str, Any], *, as_json: bool = False) -> None:
     if as_json:
         print_json(row)
         return
-    lists = {name: value for name, value in row.items() if _is_rows(value)}
+    many = {name: value for name, value in row.items() if value and isinstance(value, list)}
+    lists = {name: many[name] for name in many if all(isinstance(one, dict) for one in many[name])}
     fields = {name: value for name, value in row.items() if name not in lists}
     if fields:
         _print_fitting([{"field": name, "value": fields[name]} for name in fields], [fields])
     for name, rows in lists.items():
         click.echo(f"\n{name}:")
         print_rows(rows, list(dict.fromkeys(key for one in rows for key in one)), as_json=False)
-
-
-def _is_rows(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, dict) for one in value)
 
 
 def _part(row: Mapping[str, Any], column: str) -> Any:
@@ -82,10 +79,8 @@ def net_changes_of(row: Mapping[str, Any]) -> str:
     both = [name for name in known if name not in (*NOT_SHOWN, "id")]
     if not both:
         return "" if "id" in known or "actions" not in row else "no net change"
-    return "; ".join(
-        f"{name}: {compact(known[name]['before'])} → {compact(known[name]['after'])}"
-        for name in both
-    )
+    before, after = ({name: known[name][side] for name in both} for side in ("before", "after"))
+    return changes_of({"before": before, "after": after})
 
 
 def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
@@ -94,15 +89,13 @@ def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     Lists are shortened, then times, ids of others and the own id are left out, but never a time in
     the first column. If that is not enough, the rows stay as they are.
     """
-    if _fits(rows):
-        return rows
-    shown = [{name: _shortened(value) for name, value in row.items()} for row in rows]
     first, *others = rows[0]
     least = [one for end in ("_at", "_id") for one in reversed(others) if one.endswith(end)]
-    for left_out in [*least, first] if first == "id" else least:
+    shown = rows
+    for left_out in ("", *least, *(["id"] if first == "id" else [])):
         if not _fits(shown):
-            shown = [{name: row[name] for name in row if name != left_out} for row in shown]
-    if not _fits(shown):
+            shown = [{key: _shortened(row[key]) for key in row if key != left_out} for row in shown]
+    if shown is rows or not _fits(shown):
         return rows
     click.echo("To fit, some values are shortened or left out: --json prints all.", err=True)
     return shown
@@ -116,10 +109,8 @@ def _shortened(value: Any) -> Any:
 
 def _fits(rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the rows fit as a table. In a pipe everything fits."""
-    if not sys.stdout.isatty():
-        return True
     widths = [max(map(cell_len, (name, *(_cell(row[name]) for row in rows)))) for name in rows[0]]
-    return sum(widths) + 3 * len(widths) < Console().width
+    return not sys.stdout.isatty() or sum(widths) + 3 * len(widths) < Console().width
 
 
 def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[str, Any]]) -> None:
