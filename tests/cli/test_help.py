@@ -83,7 +83,7 @@ class TestEveryCommand:
     def test_has_no_words_of_http(self, app):
         """No status, header, path, method or Markdown link, and options in place of parameters."""
         of_http = re.compile(
-            r"\b[2-5]\d\d `|\(4\d\d\)|\b(ETag|GET|PATCH|POST)\b|`\?|=true|/v1/|\]\("
+            r"\b[2-5]\d\d `|\(4\d\d\)|\b(ETag|GET|PATCH|POST)\b|`\?|=true|/v1/|\]\(|Null:|`q`"
         )
         helps = {
             words: [one.help or "", *(getattr(param, "help", "") or "" for param in one.params)]

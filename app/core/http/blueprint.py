@@ -31,7 +31,7 @@ AS_OF = {
     "in": "query",
     "description": "The state at this time (RFC 3339), or at this position of the event feed. The"
     " header `X-As-Of` has the position, and `X-As-Of-Incomplete` names what the answer"
-    " [lacks](../concepts/history.md). Not with `include`, `q` and `meta_data`.",
+    " [lacks](../concepts/history.md). Not with `include`. In lists not with `q` and `meta_data`.",
     "schema": {"type": "string", "minLength": 1},
     "example": "2026-11-24T14:00:00Z",
 }

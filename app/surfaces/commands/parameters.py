@@ -126,10 +126,8 @@ def argument_of(argument: Argument, *, reads: bool, takes_words: bool = False) -
 
 
 def told_of(argument: Argument, *, reads: bool) -> str:
-    """A description of the positional argument; an empty text if its name says enough."""
-    label, named = label_of(argument, is_positional=True), OPTIONS.get(argument.name, argument.name)
-    if not (named in HELP or argument.description):
-        return ""
+    """A description of the positional argument."""
+    label = label_of(argument, is_positional=True)
     return f"{label}: {_help(replace(argument, required=False), type_of(argument, reads=reads))}"
 
 
@@ -222,14 +220,14 @@ def _is_long(kind: click.Choice[str]) -> bool:
 def _help(argument: Argument, kind: click.ParamType) -> str:
     schema = argument.schema
     told = HELP.get(OPTIONS.get(argument.name, argument.name), argument.description)
-    parts = [re.sub(r"\s+", " ", told.strip()) or "The value."]
+    parts = [re.sub(r"\s+", " ", told.strip()).replace("Null:", "`null`:")]
     inner = kind.inner if isinstance(kind, Nullable) else kind
     if isinstance(inner, Time):
         parts.append(inner.help)
     if isinstance(inner, click.Choice) and _is_long(inner):
         many = len(inner.choices) > MOST_LISTED
         parts.append("A wrong one lists all." if many else f"One of {', '.join(inner.choices)}.")
-    if isinstance(kind, Nullable):
+    if isinstance(kind, Nullable) and "`null`" not in parts[0]:
         parts.append("`null` for none.")
     if _is_many(argument):
         parts.append("May be repeated.")

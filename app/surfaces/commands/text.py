@@ -12,7 +12,7 @@ import click
 
 from .times import rfc3339
 
-OF_HTTP = re.compile(r"`(?:If-|X-|Retry-|GET |meta_data[.\[])|ETag")
+OF_HTTP = re.compile(r"`(?:If-|X-|Retry-|GET |meta_data[.\[]|q` and)|ETag")
 """What only sentences about HTTP have."""
 
 
