@@ -120,6 +120,8 @@ def variables(demo: dict[str, Json], port: int) -> dict[str, str]:
     return {
         "API": address(port),
         "PLATFORM_TOKEN": demo["platform_token"],
+        "CONTROLPLANE_URL": address(port),
+        "CONTROLPLANE_TOKEN": demo["platform_token"],
         "OWNER_TOKEN": people["owner"]["token"],
         "TENANT_ID": tenant["tenant_id"],
         "SUBSCRIPTION_ID": tenant["subscription_id"],

@@ -106,3 +106,10 @@ class TestEveryCommand:
         ended = CliRunner().invoke(FlaskGroup(create_app=lambda: app), ["--help"])
 
         assert "Where to begin:\n    search QUERY" in ended.stdout
+
+
+def test_a_tenant_that_operators_must_name_is_marked(app):
+    for words in ("invitations create", "users create", "role-assignments create"):
+        ended = app.test_cli_runner().invoke(args=[*words.split(), "--help"])
+
+        assert "[required, except for a tenant's credential]" in " ".join(ended.stdout.split())

@@ -17,4 +17,7 @@ def assemble(folder: Path) -> Path:
     package = folder / "controlplane"
     shutil.copytree(folder / "python" / "generated", package)
     shutil.copytree(PROJECT / "clients" / "python" / "controlplane", package, dirs_exist_ok=True)
+    surfaces = PROJECT / "app" / "surfaces"
+    shutil.copytree(surfaces / "commands", package / "commands")
+    shutil.copy(surfaces / "operations.py", package)
     return folder

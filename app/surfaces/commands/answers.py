@@ -56,10 +56,9 @@ def succeeded(
             absent = ", ".join(_place(entry["loc"], labels) for entry in detail)
             raise Incomplete(f"Missing {absent}.", body)
         faults = [_fault(entry, labels) for entry in detail]
-        if all(told.startswith("Give ") for told in faults):
-            raise Incomplete(f"{'; '.join(faults)}.", body)
-        detail = "; ".join(faults)
-    elif answer.status == 404 and missing and detail in (NOT_FOUND, None):
+        refusal = Incomplete if all(told.startswith("Give ") for told in faults) else Refused
+        raise refusal("; ".join(faults), body)
+    if answer.status == 404 and missing and detail in (NOT_FOUND, None):
         detail = missing
         body = {**(body or {}), "detail": missing}
     raise Refused(str(detail or f"The service answered {answer.status}."), body)
@@ -69,16 +68,13 @@ def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer)
     """The sentence for a 404: which row is missing (``There is no webhook event 17.``)."""
     code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""
     kind = code.removesuffix("_not_found")
-    values = {
-        name: "/".join(map(str, one.values())) if isinstance(one, dict) else one
-        for name, one in values.items()
-    }
     for name in (f"{kind}_id", kind, *reversed(operation.names_in("path"))):
         if name in values:
-            own = name.removesuffix("_id")
+            own, value = name.removesuffix("_id"), values[name]
+            value = "/".join(value.values()) if isinstance(value, dict) else value
             is_part = kind and name in OPTIONS and not kind.endswith(own)
             words = [ABBREVIATIONS.get(word, word) for word in (kind or own).split("_")]
-            named = f"of {own} {values[name]}" if is_part else str(values[name])
+            named = f"of {own} {value}" if is_part else str(value)
             told = f"no {' '.join(words)} {printable(named)}"
             if values.keys() & {*MOMENTS} & {*operation.names_in("query")}:
                 return f"There was {told} then."
@@ -105,7 +101,7 @@ def _fault(entry: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     """What is wrong, and where, with the command's names of arguments such as ``user_id``."""
     told = reason(entry)
     if told.startswith("give "):  # some of several options
-        return re.sub(r"\w+", lambda found: labels.get(found[0], found[0]), f"G{told[1:]}")
+        return re.sub(r"\w+", lambda found: labels.get(found[0], found[0]), f"G{told[1:]}.")
     told = re.sub(r"\w+_id\b", lambda found: labels.get(found[0], found[0]), told)
     hints = [found_with(HINTS[words]) for words in HINTS if words in told]
     return f"{_place(entry['loc'], labels)}: {told}{''.join(hints)}"

@@ -140,10 +140,8 @@ class GeneratedCommand(Command):
 
     def _takes_numbers(self) -> bool:
         named = [one for one in self.offered.values() if one.name in self.spelling.positional]
-        return any(
-            one.schema.get("type") in ("integer", "number", None) or one.name in MOMENTS
-            for one in named
-        )
+        types = ("integer", "number", None)
+        return any(one.schema.get("type") in types or one.name in MOMENTS for one in named)
 
     def _send(
         self, send: Send, values: Mapping[str, Any], named: Mapping[str, Any], body: Any = None
@@ -195,10 +193,9 @@ class GeneratedCommand(Command):
 
     def _print_next(self, named: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """After a preview, print the command that makes the changes, with the same moment."""
-        field, exact = PREVIEWED[self.operation.name]
-        chosen = {**named, field: data[exact]}
-        words = [chosen.pop(name) for name in self.spelling.positional]
+        chosen = {**named, "to": data["to_position"]}
         chosen.pop("dry_run", None)
+        words = [chosen.pop(name) for name in self.spelling.positional]
         for name, values in chosen.items():
             words += [word for one in values or () for word in (self.labels[name], one)]
         command = f"{click.get_current_context().command_path} {shlex.join(map(str, words))}"

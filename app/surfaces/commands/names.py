@@ -165,8 +165,7 @@ SUMMARIES = {
 
 WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
 DESTRUCTIVE = {"tenants_suspend", "rewinds_create"}  # besides every DELETE
-PREVIEWED = {"rewinds_create": ("to", "to_position")}
-"""Operations with ``dry_run``, true by default; and a field with the name of its exact value in answers."""
+PREVIEWED = {"rewinds_create"}  # with `dry_run`, true by default
 CONFIRMED = {"tenants_request_deletion": "slug"}  # a field of the body that repeats one of the row
 PRINTED_AS_JSON = {"flags_export_flagd", "privacy_export"}  # for people, too
 ABBREVIATIONS = {"api": "API", "ofrep": "OFREP", "scim": "SCIM", "sso": "SSO"}

@@ -164,7 +164,7 @@ def type_of(argument: Argument, *, reads: bool) -> click.ParamType:
     kind = _type(schema, is_past=is_past)
     is_text = kind is click.STRING
     if is_text and argument.name in MOMENTS:
-        return Moment()
+        return Moment(is_past=True)
     return Nullable(kind) if schema.get("nullable") and not is_text else kind
 
 
@@ -235,6 +235,8 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
     if default not in (None, "", [], {}):
         shown = default if isinstance(default, str) else json.dumps(default)
         parts.append(f" [default: {shown}]")
-    if argument.required:
+    if re.search(r"(?:Without it,|by default) the (?:credential|tenant)", argument.description):
+        parts.append(" [required, except for a tenant's credential]")
+    elif argument.required:
         parts.append(" [required]")
     return " ".join(parts)

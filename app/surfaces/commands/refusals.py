@@ -9,12 +9,11 @@ import click
 
 from .text import print_json, printable
 
-REASONS = {
+REASONS = {  # for some types of errors, in place of FastAPI's
     "extra_forbidden": "there is no such field",
-    "string_pattern_mismatch": "{value} is not of the allowed form {pattern}",
-    "uuid_parsing": "{value} is not an id",
+    "string_pattern_mismatch": "{} is not of the allowed form {}",
+    "uuid_parsing": "{} is not an id",
 }
-"""What some types of errors mean, in place of what FastAPI says."""
 
 
 class Refused(click.ClickException):
@@ -87,9 +86,8 @@ def reason(fault: Mapping[str, Any]) -> str:
     A value that violates our own rule is named, because it may be one of several in an option.
     """
     told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
-    if fault["type"] in REASONS:
-        pattern = (fault.get("ctx") or {}).get("pattern", "")
-        return REASONS[fault["type"]].format(value=printable(str(value)[:100]), pattern=pattern)
+    if known := REASONS.get(fault["type"]):
+        return known.format(printable(str(value)[:100]), *fault.get("ctx", {}).values())
     if fault["type"] == "value_error" and value and isinstance(value, str):
         return f"{told.rstrip('.')}: {printable(value[:100])}"
     return told

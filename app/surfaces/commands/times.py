@@ -28,7 +28,7 @@ class Time(click.ParamType):
     now on.
     """
 
-    name = "time"
+    name, forms = "time", "14d"
 
     def __init__(self, *, is_past: bool) -> None:
         self.is_past = is_past
@@ -42,11 +42,8 @@ class Time(click.ParamType):
         try:
             return rfc3339(self._moment(value))
         except (ValueError, OverflowError):
-            self.fail(
-                f"{value!r} is not a time, such as 2030-01-31, 2030-01-31T12:00:00Z or 14d.",
-                param,
-                ctx,
-            )
+            told = f"a time, such as 2030-01-31, 2030-01-31T12:00:00Z or {self.forms}"
+            self.fail(f"{value!r} is not {told}.", param, ctx)
 
     def _moment(self, value: str) -> datetime:
         if found := SPAN.fullmatch(value):
@@ -61,21 +58,12 @@ class Time(click.ParamType):
 class Moment(Time):
     """A time of the past, or a position of the event feed."""
 
-    name = "moment"
-
-    def __init__(self) -> None:
-        super().__init__(is_past=True)
+    name, forms = "moment", "10m (10 minutes ago), or a position of the event feed"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if POSITION.fullmatch(value):  # 20300131 too, although it is a date
             return str(value)
-        try:
-            return rfc3339(self._moment(value))
-        except (ValueError, OverflowError):
-            told = (
-                "neither a time, such as 2030-01-31, 2030-01-31T12:00:00Z or 10m (10 minutes ago)"
-            )
-            self.fail(f"{value!r} is {told}, nor a position of the event feed.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def utcnow() -> datetime:

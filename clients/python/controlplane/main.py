@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,7 +17,19 @@ from .operations import JSON, Answer, Operation, Request, Send, operations_of
 DOCUMENT = Path(__file__).with_name("openapi.json")
 
 
-class HttpGroup(OperationGroup):
+class Group(click.Group):
+    """A group that says of an unknown command where those of the installation are."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as fault:
+            name = " ".join([*ctx.command_path.split()[1:], args[0]])
+            fault.message += f" Is it `flask {name}`, on the server's machine?"
+            raise
+
+
+class HttpGroup(Group, OperationGroup):
     """Generated commands with the rights of a token."""
 
     def operations(self, ctx: click.Context) -> list[Operation]:
@@ -64,7 +77,7 @@ def over_http(url: str, token: str) -> Send:
     return send
 
 
-@click.group("controlplane", epilog=WHERE_TO_BEGIN)
+@click.group("controlplane", cls=Group, epilog=WHERE_TO_BEGIN)
 @click.option("--url", envvar="CONTROLPLANE_URL", show_envvar=True, help="The service's address.")
 @click.version_option(package_name="controlplane-client")
 def main(url: str | None) -> None:
