@@ -63,9 +63,7 @@ def import_file(file: IO[bytes] | None, is_dry: bool, resume: str | None, as_jso
 @click.command("export", cls=OperatorCommand)
 @click.argument("tenant")
 @click.option(
-    "--as-of",
-    type=Moment(is_past=True),
-    help="An earlier moment: a time, 1d or an event's position.",
+    "--as-of", type=Moment(is_past=True), help="A past moment: a time, 1d or an event's position."
 )
 @output_option
 @with_appcontext
