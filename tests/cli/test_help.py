@@ -102,7 +102,8 @@ class TestEveryCommand:
 
         assert [one for one, number in summaries.items() if number > 1] == []
 
-    def test_of_all_ends_with_the_first_steps(self, app):
+    def test_of_all_ends_with_the_first_steps(self, app, monkeypatch):
+        monkeypatch.setenv("FLASK_RUN_FROM_CLI", "")  # the group sets it, for all programs to come
         ended = CliRunner().invoke(FlaskGroup(create_app=lambda: app), ["--help"])
 
         assert "Where to begin:\n    search QUERY" in ended.stdout
