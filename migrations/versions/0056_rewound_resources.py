@@ -15,6 +15,5 @@ def upgrade():
 
 
 def downgrade():
-    op.execute(
-        SET_TYPE.format("uuid USING CASE WHEN last_id NOT LIKE '%/%' THEN last_id::uuid END")
-    )
+    found = "CASE WHEN pg_input_is_valid(last_id, 'uuid') THEN last_id::uuid END"  # else a position
+    op.execute(SET_TYPE.format(f"uuid USING {found}"))
