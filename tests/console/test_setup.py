@@ -567,7 +567,9 @@ class TestReach:
         world = {**create_world(other), "domain_id": create_domain(other).id}
         foreign = {"tenant_id": other.id, "provider": "okta", "name": "x.example"}
         foreign |= {"url": "https://x.example", "types": "*"}
-        before = database.query("SELECT * FROM audit_events WHERE tenant_id = :id", id=other.id)
+        before = database.query(
+            "SELECT * FROM audit_events WHERE tenant_id = :id ORDER BY id", id=other.id
+        )
 
         for rule in setup_rules(app):
             path = setup_page(rule, world)
@@ -582,7 +584,9 @@ class TestReach:
                 if method not in {"GET", "HEAD", *rule.methods}:
                     assert answer.status_code == 405, path
 
-        after = database.query("SELECT * FROM audit_events WHERE tenant_id = :id", id=other.id)
+        after = database.query(
+            "SELECT * FROM audit_events WHERE tenant_id = :id ORDER BY id", id=other.id
+        )
         assert after == before
 
     def test_no_form_of_another_site(self, app, tenant, opened):
