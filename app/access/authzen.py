@@ -6,7 +6,6 @@ with 200 and the reason in ``context``.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from typing import Any
 
@@ -19,6 +18,7 @@ from app.access.searching import search
 from app.auth.guard import current_actor, current_principal, home_tenant_id, public, requires
 from app.auth.permissions import Permission
 from app.core import json_text
+from app.core.db.list_cursors import pack, unpack
 from app.core.db.queries import id_or_none
 from app.core.errors import Invalid, value_error
 from app.core.http.blueprint import Blueprint
@@ -26,7 +26,6 @@ from app.core.http.endpoint import AS_OF, has_past, reads_primary, refuses_with_
 from app.core.http.request import current_request
 from app.core.http.routing import own_address
 from app.core.json_text import Json
-from app.core.validation.scalars import is_storable
 
 blp = Blueprint(
     "authzen", __name__, url_prefix="/access/v1", description="Decisions by AuthZEN's API 1.0."
@@ -128,29 +127,21 @@ def _search(kind: str, body: dict[str, Json]) -> Response:
     results = [
         {"name": one.id} if kind == "action" else {"type": one.type, "id": one.id} for one in found
     ]
-    token = "" if last is None else _token(mark, last)
+    token = "" if last is None else pack(mark, last)
     return _answer({"page": {"next_token": token, "count": len(results)}, "results": results})
-
-
-def _token(mark: str, place: str) -> str:
-    return base64.urlsafe_b64encode(json_text.dumps([mark, place])).decode()
 
 
 def _place(kind: str, token: str, mark: str) -> str:
     """The place in a token; "" if there is none. Raises Invalid for a token of another search."""
     if not token:
         return ""
-    try:
-        found, place = json_text.loads(base64.urlsafe_b64decode(token.encode("ascii")).decode())
-        if (
-            found != mark
-            or not is_storable(place)
-            or (kind == "subject" and place and not id_or_none(place))
-        ):
-            raise ValueError("not written here")
-    except (AttributeError, TypeError, ValueError, RecursionError):
-        reason = "this is not the next_token of a page of the same search"
-        raise Invalid(value_error(["body", "page", "token"], reason, token)) from None
+    loc, reason = (
+        ("body", "page", "token"),
+        "this is not the next_token of a page of the same search",
+    )
+    found, place = unpack(token, str, str, loc=loc, reason=reason)
+    if found != mark or (kind == "subject" and place and not id_or_none(place)):
+        raise Invalid(value_error(loc, reason, token))
     return str(place)
 
 

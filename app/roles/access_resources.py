@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,13 +15,13 @@ from app.audit.service import add_event
 from app.core import json_text
 from app.core.actors import Actor
 from app.core.db import queries
+from app.core.db.list_cursors import pack, unpack
 from app.core.db.pages import DEFAULT_LIMIT, Page
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.tenancy import current_scope
 from app.core.db.writes import insert_row
 from app.core.errors import Conflict, Invalid, NotFound, value_error
-from app.core.validation.scalars import is_storable
 from app.roles.authority import check_gains_nothing, lock_tenant
 from app.roles.models import AccessResource
 
@@ -102,11 +100,14 @@ def list_resources(
     values = {**equal, "limit": limit + 1}
     if current_scope().tenant_id is not None:
         values.setdefault("tenant_id", current_scope().tenant_id)
-    after = (UUID(int=0), "", "") if cursor is None else _read_cursor(cursor)
+    after = (UUID(int=0), "", "") if cursor is None else unpack(cursor, UUID, str, str)
     values |= {element.key: value for element, value in zip(_after, after, strict=True)}
     rows = _list(tuple(sorted({"tenant_id", "type"} & values.keys()))).all(**values)
     items = [shown(row) for row in rows[:limit]]
-    return Page(items, _make_cursor(items[-1]) if len(rows) > limit else None)
+    if len(rows) <= limit:
+        return Page(items, None)
+    last = items[-1]
+    return Page(items, pack(last.tenant_id, last.type, last.id))
 
 
 @cache
@@ -203,19 +204,3 @@ def shown(row: AccessResource) -> SimpleNamespace:
     """The resource as answers have it."""
     parent = row.parent_type and {"type": row.parent_type, "id": row.parent_id}
     return SimpleNamespace(**row._asdict(), parent=parent)
-
-
-def _make_cursor(row: Any) -> str:
-    place = json.dumps([str(row.tenant_id), row.type, row.id])
-    return base64.urlsafe_b64encode(place.encode()).decode()
-
-
-def _read_cursor(cursor: str) -> tuple[UUID, str, str]:
-    try:
-        tenant_id, type_, resource_id = json.loads(base64.urlsafe_b64decode(cursor.encode("ascii")))
-        if not all(isinstance(part, str) and is_storable(part) for part in (type_, resource_id)):
-            raise ValueError("not written here")
-        return UUID(tenant_id), type_, resource_id
-    except (ValueError, TypeError, AttributeError, binascii.Error, RecursionError):
-        reason = "this is not a cursor that a list answered"
-        raise Invalid(value_error(["query", "cursor"], reason, cursor)) from None

@@ -17,13 +17,12 @@ from app.audit import limit_events
 from app.audit import service as audit
 from app.auth.guard import TenantSuspended
 from app.core.actors import Actor
-from app.core.db import tenancy
+from app.core.db import list_cursors, tenancy
 from app.core.db.pages import Page
 from app.core.db.queries import Change, update_where
 from app.core.errors import Entry, Invalid, Location, NotFound, error, value_error
 from app.credits.service import announce_low
 from app.memberships.seats import SEATS
-from app.usage import cursors
 from app.usage.limits import BelowZero, Decision, LimitReached, Usage
 from app.usage.models import EPOCH, UsageCounter
 from app.usage.statements import CONSUME, LIST, LOCK
@@ -126,7 +125,9 @@ def list_usage(
     own = tenancy.current_scope().tenant_id
     if own not in (None, tenant_id):
         return Page([], None)
-    last_feature, last_start = (None, None) if cursor is None else cursors.read(cursor)
+    last_start, last_feature = (
+        (None, None) if cursor is None else list_cursors.unpack(cursor, datetime.fromisoformat, str)
+    )
     found = LIST.all(
         tenant_id=tenant_id,
         feature=feature,
@@ -138,7 +139,7 @@ def list_usage(
     )
     page = found[:limit]
     has_more = len(found) > limit
-    next_cursor = cursors.make(page[-1].feature, page[-1].starts) if has_more else None
+    next_cursor = list_cursors.pack(page[-1].starts, page[-1].feature) if has_more else None
     return Page([_usage(row) for row in page], next_cursor)
 
 
