@@ -1,4 +1,4 @@
-"""Signing a body as a provider does, for ``send-test`` and for tests."""
+"""Signing a body as a provider does, for deliveries, ``send-test`` and tests."""
 
 from __future__ import annotations
 
