@@ -58,12 +58,12 @@ def _secrets(provider: str, form: str = "secrets") -> Any:
 
 
 def _api_key(provider: str, without: str = "events are applied as they were sent") -> Any:
-    help_ = f"key of the API of {provider}, to read what events are about; without it {without}"
+    help_ = f"key of {provider}'s API; without it {without}"
     return _setting(parse_text, "", help_)
 
 
-def _api_url(provider: str, default: str = "; that of production if unset") -> Any:
-    return _setting(parse_http_url, "", f"address of the API of {provider}{default}")
+def _api_url(provider: str, default: str = "; production's if unset") -> Any:
+    return _setting(parse_http_url, "", f"address of {provider}'s API{default}")
 
 
 @dataclass(frozen=True)

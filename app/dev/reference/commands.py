@@ -18,7 +18,7 @@ Most commands are generated from the operations of the OpenAPI document, with an
 - A tenant is named by its slug, id or `idp_org_id`, a user by the e-mail address, id or `idp_user_id`, a membership by its id or the member's e-mail address, a plan by its name, a subscription by the provider's id, an override by the flag's key and `--tenant`.
 - A time is a date, a time (UTC without an offset) or a span such as `14d`, `2w`, `12h`, `30m`. A span leads into the future, and in a filter into the past, except in `--plan-ends-before` and `--certificate-ends-before`. `+` and `-` say which.
 - A list prints one page, of `--limit` rows, after `--cursor`. `--all` reads all pages. `--order`, `--created-after`, `--created-before` and `--updated-after` are the API's [parameters](../concepts/requests.md#answers).
-- `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line; in a pipe with tabs and whole values. On a narrow terminal long lists are shortened, and times and ids left out; if that is not enough, each row is a block of lines.
+- `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line; in a pipe with tabs and whole values.
 - A command that deletes, revokes, erases, suspends or rewinds asks first. `--yes` skips the question.
 - `eval "$(_FLASK_COMPLETE=bash_source flask)"` completes commands, options and values in bash (also `zsh_source` and `fish_source`).
 

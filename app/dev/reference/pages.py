@@ -27,16 +27,16 @@ The service reads its settings from the environment and checks them at start. On
 ENDPOINTS = """\
 The running service documents each endpoint at `/docs`, with its parameters, bodies, examples and the names that `include=` takes. `/openapi.json` is the OpenAPI 3.1 document. [Requests and answers](../concepts/requests.md) has what all endpoints share, [Credentials](../concepts/credentials.md) explains the permissions. [SCIM](../guides/scim.md) has its own endpoints below `/scim/v2`."""
 ERRORS = """\
-The body of an error is `{"detail": "sentence"}`. Where the status alone is ambiguous, it also has a `code` for programs. Codes never change; sentences may. `/docs` lists the codes of each operation. A 422 has [a list of errors](../concepts/requests.md#errors) instead. OFREP's endpoints have OFREP's own errors (`errorCode` and `errorDetails`), and SCIM's endpoints have [SCIM's](../guides/scim.md#protocol)."""
+The body of an error is `{"detail": "sentence"}`. Where the status alone is ambiguous, it also has a `code` for programs. Codes never change; sentences may. `/docs` lists the codes of each operation. A 422 has [a list of errors](../concepts/requests.md#errors) instead. [Repeated requests](../concepts/requests.md#repeated-requests) says how to repeat one, also after the 429 of a rate limit, which has no code. OFREP's endpoints have OFREP's own errors (`errorCode` and `errorDetails`), and SCIM's endpoints have [SCIM's](../guides/scim.md#protocol)."""
 EVENT_TYPES = """\
-[Events](../concepts/events.md) describes the feed, and [Webhook endpoints](../guides/webhook-endpoints.md) the delivery to a URL. The OpenAPI document has an example of each type, under `webhooks`. In brackets are the schema of `data`, and the class and activity in OCSF. The types `plan.*` and `email.*` are only for the platform."""
+[Events](../concepts/events.md) describes the feed, and [Webhook endpoints](../guides/webhook-endpoints.md) the delivery to a URL. The OpenAPI document has an example of each type, under `webhooks`. In brackets are the schema of `data`, and OCSF's class and activity. The types `plan.*` and `email.*` are only for the platform."""
 
 
 def render_all(app: Flask) -> dict[str, str]:
     """The text of each generated page by its file name in :data:`FOLDER`."""
     document = app.test_client().get("/openapi.json").get_json()
     event_types = [
-        f"- `{name}` (`{kind.shape.__name__.removesuffix('Schema')}`, OCSF {'-'.join(map(str, class_of(name)))}): {kind.summary}"
+        f"- `{name}` (`{kind.shape.__name__.removesuffix('Schema')}`, {'-'.join(map(str, class_of(name)))}): {kind.summary}"
         for name, kind in sorted(CATALOGUE.items())
     ]
     pages = {
