@@ -231,13 +231,13 @@ class _PublicAdapter(IPFilterAdapter, _Adapter):
 
 
 def _reason(fault: BaseException) -> str:
-    """The type of the innermost cause. The message is left out, as it can contain addresses."""
-    inner = fault.args[0] if fault.args else None
-    while isinstance(inner, BaseException):
-        reason = getattr(inner, "reason", None)  # for a TLS error it is a text
-        fault = reason if isinstance(reason, BaseException) else inner
-        inner = fault.args[0] if fault.args else None
-    return type(fault).__name__
+    """What the system says of the innermost cause, such as "Connection refused", else its type.
+
+    Other messages are left out, as they can contain addresses.
+    """
+    while inner := fault.__cause__ or fault.__context__:
+        fault = inner
+    return getattr(fault, "strerror", None) or type(fault).__name__
 
 
 OPERATOR = Outgoing(only_public=False, environment=True)

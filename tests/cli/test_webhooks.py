@@ -137,7 +137,7 @@ class TestSendTest:
         )
 
         assert ended.exit_code == 1
-        assert "no answer: NewConnectionError. See --url." in ended.stderr
+        assert "no answer: Connection refused. See --url." in ended.stderr
 
 
 class TestSamples:
