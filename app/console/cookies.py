@@ -1,9 +1,7 @@
-"""The console's cookies: their names and attributes, and seals that only their browser's secret gives."""
+"""The console's cookies: their names and attributes."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from urllib.parse import urlsplit
 
 from flask import request
@@ -32,8 +30,3 @@ def cookie_name() -> str:
     """
     is_local = not request.is_secure and urlsplit(request.host_url).hostname in LOOPBACK
     return COOKIE if is_local else f"__Host-{COOKIE}"
-
-
-def seal(secret: str, purpose: str, text: str) -> str:
-    message = f"{purpose}:{text}".encode()
-    return hmac.new(secret.encode("utf-8", "replace"), message, hashlib.sha256).hexdigest()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hmac
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field, replace
 
 from flask import Response, g, request
+from itsdangerous import BadData, URLSafeSerializer
 from werkzeug.wrappers import Response as AnyResponse
 
-from app.console.cookies import cookie_name, seal, set_cookie
+from app.console.cookies import cookie_name, set_cookie
 from app.core.db.replicas import reading
 
-MOST_OF_NOTICE = 2_900  # characters; browsers drop a cookie of more than 4,096 bytes
+MOST_OF_NOTICE = 3_900  # characters; browsers drop a cookie of more than 4,096 bytes
 CHANGE_SECONDS = 600  # more than the largest REPLICA_MAX_LAG
 
 
@@ -37,22 +36,19 @@ def set_notice(response: AnyResponse, notice: str | Notice) -> AnyResponse:
     told = Notice(notice) if isinstance(notice, str) else notice
     if not told.text:
         return response
-    content = json.dumps([told.text[:500], told.undo, told.values, told.is_bad])
-    if len(content) > MOST_OF_NOTICE:
-        content = json.dumps([told.text[:500], "", {}, told.is_bad])
-    encoded = urlsafe_b64encode(content.encode()).decode()
-    value = f"{encoded}.{seal(_secret(), 'notice', encoded)}"
+    told = replace(told, text=told.text[:500])
+    value = _signer().dumps(astuple(told))
+    if len(value) > MOST_OF_NOTICE:
+        value = _signer().dumps(astuple(replace(told, undo="", values={})))
     set_cookie(response, f"{cookie_name()}-notice", value, 60)
     return response
 
 
 def take_notice() -> Notice | None:
     """The notice that :func:`set_notice` left for this page."""
-    encoded, _, sent = request.cookies.get(f"{cookie_name()}-notice", "").partition(".")
-    expected = seal(_secret(), "notice", encoded)
-    if not encoded or not hmac.compare_digest(expected.encode(), sent.encode()):
-        return None
-    return Notice(*json.loads(urlsafe_b64decode(encoded)))
+    with suppress(BadData):
+        return Notice(*_signer().loads(request.cookies.get(f"{cookie_name()}-notice", "")))
+    return None
 
 
 def forget_notice(response: Response) -> Response:
@@ -80,6 +76,6 @@ def remember_change(response: Response) -> Response:
     return response
 
 
-def _secret() -> str:
-    """The secret of this browser's session; an empty text if there is none."""
-    return g.session.secret if g.get("session") else ""
+def _signer() -> URLSafeSerializer:
+    """Signs with the secret of this browser's session; with an empty text if there is none."""
+    return URLSafeSerializer(g.session.secret if g.get("session") else "", "notice")
