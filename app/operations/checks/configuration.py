@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from ipaddress import ip_address
 
 from app.auth.tokens import KeySet
 from app.config import REQUIRED, SETTINGS, Config
@@ -41,46 +40,10 @@ def check_configuration(config: Config) -> Iterator[Finding]:
 
 
 def _metrics(config: Config) -> Finding:
-    try:
-        address = listening_beyond_loopback()
-    except ValueError as fault:
-        fix = "Correct WEB_CONCURRENCY and GUNICORN_CMD_ARGS."
-        return Finding("metrics", False, str(fault), fix)
-    if config.metrics_token or address is None:
-        return Finding("metrics", True, "token set" if config.metrics_token else "loopback only")
-    fix = "Set METRICS_TOKEN, or let the proxy refuse /metrics. Until then everybody can read it."
-    return Finding("metrics", True, f"without a token on {address}", fix)
-
-
-def listening_beyond_loopback() -> str | None:
-    """The first address beyond loopback that gunicorn listens on with this environment, or None.
-
-    Raises ValueError if gunicorn could not start with it.
-    """
-    try:
-        from gunicorn.config import Config as GunicornConfig
-    except ValueError as fault:  # it reads WEB_CONCURRENCY when it is imported
-        raise ValueError(f"gunicorn cannot start: {fault}") from None
-
-    gunicorn = GunicornConfig()
-    options = gunicorn.parser().parse_args(gunicorn.get_cmd_args_from_env())
-    if options.bind:
-        gunicorn.set("bind", options.bind)
-    try:
-        addresses = gunicorn.address
-    except RuntimeError as fault:
-        raise ValueError(f"gunicorn cannot listen: {fault}") from None
-    for address in addresses:
-        if isinstance(address, tuple) and not _is_loopback(address[0]):
-            return f"{address[0]}:{address[1]}"
-    return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    if config.metrics_token or config.private_instance:
+        return Finding("metrics", True, "token set" if config.metrics_token else "no token")
+    fix = "Set METRICS_TOKEN, or let the proxy refuse /metrics, where others can reach it."
+    return Finding("metrics", True, "no token", fix)
 
 
 def _token_keys(config: Config) -> Finding:
