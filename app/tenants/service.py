@@ -139,7 +139,7 @@ def update(tenant_id: UUID | str, values: Mapping[str, Json], *, actor: Actor) -
     if values.get("slug", tenant.slug) != tenant.slug:
         slugs.check(values["slug"])
     queries.check_precondition(tenant)
-    return _change(tenant, values, "tenant.updated", actor)
+    return _change(tenant, values, actor)
 
 
 def check_accepts_people(tenant: Tenant) -> None:
@@ -159,14 +159,13 @@ def set_active(tenant_id: UUID | str, is_active: bool, *, actor: Actor) -> Tenan
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
     if is_active and tenant.deletes_at is not None:
         raise TenantDeleting
-    return _change(tenant, _state(is_active), _state_action(is_active), actor)
+    return _change(tenant, _state(is_active), actor)
 
 
 def suspend(tenant_id: UUID | str, reason: str, *, actor: Actor) -> Tenant:
     """Suspend a tenant and store why; of a suspended tenant only the reason is changed."""
     tenant = queries.lock_row(Tenant, visible_id(tenant_id))
-    action = _state_action(False) if tenant.is_active else "tenant.updated"
-    return _change(tenant, {**_state(False), "suspension_reason": reason}, action, actor)
+    return _change(tenant, {**_state(False), "suspension_reason": reason}, actor)
 
 
 def patch_meta_data(tenant_id: UUID | str, patch: Mapping[str, object], *, actor: Actor) -> Tenant:
@@ -191,11 +190,13 @@ def update_read(
     tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
     if change is None:
         return tenant
-    fields = [name for name in change.after if name not in (*STATE, "meta_data")]
+    has_state = "is_active" in change.after
+    others = ("meta_data", *STATE) if has_state else ("meta_data",)
+    fields = [name for name in change.after if name not in others]
     if fields:
         record("tenant.updated", tenant, change.part(fields), actor=actor, into=into)
-    if "is_active" in change.after:
-        action = _state_action(tenant.is_active)
+    if has_state:
+        action = "tenant.activated" if tenant.is_active else "tenant.suspended"
         record(action, tenant, change.part(STATE), actor=actor, into=into)
         _revoke_links(tenant, actor, into)
     terms.follow(EntityType.TENANT, tenant, change, into=into)
@@ -207,15 +208,9 @@ def update_read(
     return tenant
 
 
-def _change(tenant: Tenant, values: Mapping[str, object], action: str, actor: Actor) -> Tenant:
-    tenant, change = queries.update_row(Tenant, tenant, values, conflicts=CONFLICTS)
-    if change is not None:
-        with writes() as w:
-            record(action, tenant, change, actor=actor, into=w)
-            terms.follow(EntityType.TENANT, tenant, change, into=w)
-            if "is_active" in change.after:
-                _revoke_links(tenant, actor, w)
-    return tenant
+def _change(tenant: Tenant, values: Mapping[str, object], actor: Actor) -> Tenant:
+    with writes() as w:
+        return update_read(tenant, values, actor=actor, into=w)
 
 
 def _revoke_links(tenant: Tenant, actor: Actor, into: Writes) -> None:
@@ -229,7 +224,3 @@ def _revoke_links(tenant: Tenant, actor: Actor, into: Writes) -> None:
 def _state(is_active: bool) -> dict[str, object]:
     """The columns of a new state; an active tenant has no reason to be suspended."""
     return {"is_active": True, "suspension_reason": ""} if is_active else {"is_active": False}
-
-
-def _state_action(is_active: bool) -> str:
-    return "tenant.activated" if is_active else "tenant.suspended"
