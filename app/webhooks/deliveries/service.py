@@ -25,7 +25,7 @@ from app.events.sequencer import DELIVERIES
 from app.webhooks.deliveries.models import DeliveryStatus, WebhookDelivery
 from app.webhooks.deliveries.statements import RECOVER, RESEND
 from app.webhooks.endpoints.models import DisabledReason, WebhookEndpoint
-from app.webhooks.endpoints.service import get_endpoint, lock_endpoint
+from app.webhooks.endpoints.service import get_endpoint
 
 DAYS = 90  # that deliveries are kept
 # The index of deliveries begins with their tenant, which is the endpoint's.
@@ -104,7 +104,7 @@ def recover(endpoint_id: UUID | str, since: datetime, *, actor: Actor) -> Recove
     That are failed deliveries, those that wait for another attempt, and events without a delivery,
     none older than the endpoint. At most :data:`MAX_RECOVERED` of each. Raises NotFound and EndpointInactive.
     """
-    endpoint = _active(lock_endpoint(endpoint_id))
+    endpoint = _active(queries.lock_row(WebhookEndpoint, endpoint_id))
     since = max(since, utcnow() - timedelta(days=DAYS))
     found = RECOVER.one(
         tenant_id=str(endpoint.tenant_id),
@@ -127,7 +127,7 @@ def send_test(
 
     An endpoint that was created inactive gets it too, to be tested first.
     """
-    endpoint = lock_endpoint(endpoint_id)
+    endpoint = queries.lock_row(WebhookEndpoint, endpoint_id)
     if endpoint.disabled_reason != DisabledReason.UNTESTED:
         _active(endpoint)
     event_id = uuid4()

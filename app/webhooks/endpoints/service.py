@@ -138,7 +138,7 @@ def update_endpoint(
 
     Raises NotFound, SecretsKeyMissing for new headers, and Invalid as :func:`create` does.
     """
-    endpoint = lock_endpoint(endpoint_id)
+    endpoint = queries.lock_row(WebhookEndpoint, endpoint_id)
     changed = {name: value for name, value in values.items() if name != "headers"}
     if "types" in changed:
         changed["types"] = sorted(set(changed["types"]))
@@ -162,7 +162,7 @@ def update_endpoint(
 
 def delete(endpoint_id: UUID | str, *, actor: Actor) -> None:
     """Delete an endpoint. A job deletes its deliveries. Raises NotFound."""
-    endpoint: Any = lock_endpoint(endpoint_id)
+    endpoint: Any = queries.lock_row(WebhookEndpoint, endpoint_id)
     queries.delete_row(WebhookEndpoint, endpoint)
     record("webhook_endpoint.deleted", endpoint, Change(endpoint._asdict(), {}), actor=actor)
 
@@ -172,7 +172,7 @@ def rotate(endpoint_id: UUID | str, *, actor: Actor) -> tuple[WebhookEndpoint, s
 
     Returns what :func:`create` does. Raises NotFound and SecretsKeyMissing.
     """
-    endpoint = lock_endpoint(endpoint_id)
+    endpoint = queries.lock_row(WebhookEndpoint, endpoint_id)
     secret, public_key = _new_key(Signing(endpoint.signing))
     until = utcnow() + timedelta(hours=OLD_SECRET_HOURS)
     key = {"tenant_id": endpoint.tenant_id, "endpoint_id": endpoint.id}
@@ -222,11 +222,6 @@ def with_secret(endpoint: WebhookEndpoint, secret: str | None) -> SimpleNamespac
     """The endpoint's columns and its ``secret``, for the answer that shows it."""
     columns = WebhookEndpoint.__table__.columns.keys()
     return SimpleNamespace(**{name: getattr(endpoint, name) for name in columns}, secret=secret)
-
-
-def lock_endpoint(endpoint_id: UUID | str) -> WebhookEndpoint:
-    """The endpoint, locked; raises NotFound, and PreconditionFailed as ``lock_row`` does."""
-    return queries.lock_row(WebhookEndpoint, endpoint_id)
 
 
 def _new_key(signing: Signing) -> tuple[str, str | None]:
