@@ -38,10 +38,8 @@ def work(import_id: UUID) -> Iterator[Import]:
 
     After an error of the database the work can be resumed; any other makes the import ``failed``.
     """
-    for current in slices.run(partial(_apply_next, import_id), partial(_fail, import_id)):
-        yield current
-        if current.finished_at is not None:
-            return
+    next_set, fail = partial(_apply_next, import_id), partial(_fail, import_id)
+    return slices.run(next_set, lambda current: current.finished_at is not None, fail)
 
 
 @dataclass

@@ -55,12 +55,11 @@ def work(rewind_id: UUID) -> Iterator[Rewind]:
     """
     logs.resume_request(f"rewind:{rewind_id}")  # the audit rows and the events have it
     do_next = partial(_do_next, rewind_id)
-    for current in slices.run(do_next, do_next):
-        if current is None:
-            return
-        yield current
-        if current.finished_at is not None or current.position is None:
-            return
+    return slices.run(do_next, _pauses, do_next)
+
+
+def _pauses(current: Rewind) -> bool:
+    return current.finished_at is not None or current.position is None
 
 
 def _do_next(rewind_id: UUID, error: str = "") -> Rewind | None:

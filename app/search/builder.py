@@ -13,10 +13,11 @@ from uuid import UUID
 from sqlalchemy import bindparam, select
 
 from app.core.clock import utcnow
-from app.core.db import retries, tenancy
+from app.core.db import tenancy
 from app.core.db.queries import count_where, delete_where, find_locked, find_row, update_where
 from app.core.db.statements import Statement
 from app.core.db.writes import insert_row, writes
+from app.core.jobs import slices
 from app.search import writer
 from app.search.models import EntityType, SearchBuild
 from app.search.sources import SOURCES
@@ -34,12 +35,7 @@ def restart(entity_type: EntityType) -> None:
 
 def work(entity_type: EntityType) -> Iterator[SearchBuild]:
     """Build batch by batch until no work is left; yields the state after each."""
-    while True:
-        build = retries.run(partial(_run_batch, entity_type))
-        if build is not None:
-            yield build
-        if build is None or build.is_settled:
-            return
+    return slices.run(partial(_run_batch, entity_type), lambda build: build.is_settled)
 
 
 def _run_batch(entity_type: EntityType) -> SearchBuild | None:

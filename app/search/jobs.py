@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 
 from app.core.db.stalled import take_stalled
 from app.core.db.transactions import transaction
+from app.core.jobs import slices
 from app.core.jobs.queues import Queue, job
 from app.search import builder
 from app.search.models import EntityType, SearchBuild
 
-TURN = 30.0  # seconds of work on one type, before the worker takes the next job of the queue
 STALLED = timedelta(seconds=20)
 TAKE_STALLED = take_stalled(SearchBuild, "updated_at", STALLED, SearchBuild.is_settled.is_(False))
 
@@ -22,11 +21,9 @@ def build_search_terms(entity_type: str) -> None:
 
     It is harmless to run it twice, or again after it was killed.
     """
-    deadline = time.monotonic() + TURN
-    for build in builder.work(EntityType(entity_type)):
-        if not build.is_settled and time.monotonic() > deadline:
-            build_search_terms.push(entity_type)
-            return
+    build = slices.take_turn(builder.work(EntityType(entity_type)))
+    if build is not None and not build.is_settled:
+        build_search_terms.push(entity_type)
 
 
 @job(queue=Queue.INDEXES, every=10)

@@ -3,6 +3,7 @@
 import pytest
 
 from app.core.actors import SYSTEM_CLI
+from app.core.jobs import slices
 from app.core.jobs.queues import Queue, connection, queue_named
 from app.search import builder, jobs
 from app.search.models import EntityType, SearchBuild
@@ -113,7 +114,7 @@ class TestJobs:
     def test_the_job_builds_and_goes_to_the_end_of_the_queue_after_its_turn(
         self, app, people, small_batches, monkeypatch
     ):
-        monkeypatch.setattr(jobs, "TURN", 0.0)
+        monkeypatch.setattr(slices, "TURN", 0)
         restart()
 
         with app.app_context():

@@ -15,8 +15,12 @@ T = TypeVar("T")
 TURN = 5.0  # seconds of work, before the worker takes the next job of all queues
 
 
-def run(do_next: Callable[[], T], fail: Callable[[str], object]) -> Iterator[T]:
-    """Do the slices of a work without end; yields what ``do_next`` returns for each.
+def run(
+    do_next: Callable[[], T | None],
+    is_over: Callable[[T], bool],
+    fail: Callable[[str], object] = lambda error: None,
+) -> Iterator[T]:
+    """Do slices until ``do_next`` returns None or a state that ``is_over``; yields the states.
 
     After an error of the database the work can be resumed; any other exception is given to
     ``fail``, as a sentence, and raised.
@@ -30,7 +34,10 @@ def run(do_next: Callable[[], T], fail: Callable[[str], object]) -> Iterator[T]:
             error = f"It ended with an unexpected error ({type(fault).__name__})."
             retries.run(partial(fail, error))
             raise
-        yield state
+        if state is not None:
+            yield state
+        if state is None or is_over(state):
+            return
 
 
 def take_turn(slices: Iterator[T]) -> T | None:

@@ -12,12 +12,12 @@ from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
-import psycopg2
 from sqlalchemy import bindparam, select
 
-from app.core.db import retries, tenancy
+from app.core.db import tenancy
 from app.core.db.queries import count_where
 from app.core.db.statements import Statement
+from app.core.jobs import slices
 from app.custom_fields.entities import ENTITIES
 from app.custom_fields.models import CustomField, FieldIndex, FieldType, IndexState
 from app.custom_fields.search_index import writer
@@ -54,20 +54,11 @@ DISABLE_SORT = Statement("settings.disable_sort", "SET LOCAL enable_sort = off",
 def work(tenant_id: UUID, field_id: UUID) -> Iterator[FieldIndex]:
     """Build or delete, as the index's state says, batch by batch until no work is left.
 
-    It yields the state after each batch; nothing for a field that was deleted meanwhile. After an error of the database the work can be resumed; any other makes the index ``failed``.
+    It yields the state after each batch; nothing for a field that was deleted meanwhile. After an
+    error of the database the work can be resumed; any other makes the index ``failed``.
     """
-    while True:
-        try:
-            index = retries.run(partial(_run_batch, tenant_id, field_id))
-        except psycopg2.Error:
-            raise
-        except Exception as fault:
-            retries.run(partial(_fail, tenant_id, field_id, type(fault).__name__))
-            raise
-        if index is not None:
-            yield index
-        if index is None or index.is_settled:
-            return
+    run_batch, fail = (partial(each, tenant_id, field_id) for each in (_run_batch, _fail))
+    return slices.run(run_batch, lambda index: index.is_settled, fail)
 
 
 def delete_rows(tenant_id: UUID, field_id: UUID) -> bool:
@@ -156,5 +147,4 @@ def _fail(tenant_id: UUID, field_id: UUID, error: str) -> None:
     tenancy.enter(tenancy.Scope(tenant_id))
     index = lock_index(tenant_id, field_id)
     if index is not None and not index.is_settled:
-        message = f"The build ended with an unexpected error ({error})."
-        save_index(index, {"state": IndexState.FAILED.value, "error": message, "is_settled": True})
+        save_index(index, {"state": IndexState.FAILED.value, "error": error, "is_settled": True})
