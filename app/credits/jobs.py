@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
-from app.core.db.batches import BATCH, delete_in_batches
+from app.core.db.batches import BATCH, in_batches
 from app.core.jobs.queues import Queue, job, logged_errors
 from app.credits import service
 from app.credits.statements import LIST_DUE
@@ -30,7 +30,7 @@ def refresh_credits() -> None:
                 failed.remove((tenant_id, feature))
         if not due:
             break
-    delete_in_batches(partial(service.announce_expired, actor=SYSTEM_JOB))
+    in_batches(partial(service.announce_expired, actor=SYSTEM_JOB))
 
 
 def _refresh(tenant_id: UUID, feature: str) -> None:

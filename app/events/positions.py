@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, func, select, text
 from app.config import current_config
 from app.core.clock import utcnow
 from app.core.db import tenancy
-from app.core.db.batches import delete_in_batches
+from app.core.db.batches import in_batches
 from app.core.db.models import Moment
 from app.core.db.statements import Statement
 from app.core.db.transactions import transaction
@@ -179,6 +179,6 @@ def remove_old() -> None:
     config = current_config()
     before = utcnow() - timedelta(days=config.event_days)
     limits = {"before": before, "unread_before": before - timedelta(days=config.log_stream_days)}
-    delete_in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, **limits))
+    in_batches(lambda limit: REMOVE_OLD.scalar(batch=limit, **limits))
     ended = utcnow() - timedelta(days=config.audit_days)
-    delete_in_batches(lambda limit: REMOVE_OLD_ORDER.scalar(batch=limit, before=ended))
+    in_batches(lambda limit: REMOVE_OLD_ORDER.scalar(batch=limit, before=ended))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from app.audit import service as audit
 from app.core.actors import SYSTEM_JOB
-from app.core.db import tenancy
+from app.core.db.batches import in_batches
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 from app.core.db.writes import writes
 from app.core.jobs.queues import Queue, job
 
-BATCH = 500
 SHOWN = ("flag_key", "flag_value", "expires_at")
 
 TAKE_EXPIRED = Statement(
@@ -32,11 +31,13 @@ def announce_expiries() -> None:
 
     An override with a new expiry is announced again.
     """
-    has_more = True
-    while has_more:
-        with tenancy.platform_transaction(), writes() as w:
-            expired = TAKE_EXPIRED.all(limit=BATCH)
-            for override in expired:
-                change = Change({name: getattr(override, name) for name in SHOWN}, {})
-                audit.record("override.expired", override, change, actor=SYSTEM_JOB, into=w)
-        has_more = len(expired) == BATCH
+    in_batches(_announce)
+
+
+def _announce(limit: int) -> int:
+    expired = TAKE_EXPIRED.all(limit=limit)
+    with writes() as w:
+        for override in expired:
+            change = Change({name: getattr(override, name) for name in SHOWN}, {})
+            audit.record("override.expired", override, change, actor=SYSTEM_JOB, into=w)
+    return len(expired)

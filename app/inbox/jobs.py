@@ -7,7 +7,7 @@ from functools import partial
 
 from app.config import current_config
 from app.core.db import retries
-from app.core.db.batches import delete_in_batches
+from app.core.db.batches import in_batches
 from app.core.db.transactions import transaction
 from app.core.jobs import signals
 from app.core.jobs.queues import Queue, job, logged_errors
@@ -58,10 +58,10 @@ def apply_waiting_memberships() -> None:
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_payloads() -> None:
     """Remove the payloads of events that were processed, or failed, long ago; their digests stay."""
-    delete_in_batches(processing.remove_payloads)
+    in_batches(processing.remove_payloads)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)
 def remove_old_webhook_events() -> None:
     """Delete the events that were received ``WEBHOOK_EVENT_DAYS`` ago."""
-    delete_in_batches(processing.delete_old)
+    in_batches(processing.delete_old)

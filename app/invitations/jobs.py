@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from app.config import current_config
 from app.core.clock import utcnow
-from app.core.db.batches import delete_in_batches
+from app.core.db.batches import in_batches
 from app.core.db.statements import Statement
 from app.core.jobs.queues import Queue, job
 from app.invitations import mail
@@ -30,4 +30,4 @@ def send_mails() -> None:
 def remove_old_invitations() -> None:
     """Delete the invitations that have ended ``INVITATION_DAYS`` ago."""
     before = utcnow() - timedelta(days=current_config().invitation_days)
-    delete_in_batches(lambda limit: DELETE_OLD.execute(before=before, limit=limit))
+    in_batches(lambda limit: DELETE_OLD.execute(before=before, limit=limit))

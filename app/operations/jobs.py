@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.auth import sessions
 from app.config import current_config
-from app.core.db.batches import delete_in_batches
+from app.core.db.batches import in_batches
 from app.core.db.transactions import transaction
 from app.core.http import idempotency
 from app.core.jobs.queues import Queue, job
@@ -15,7 +15,7 @@ from app.usage import health as usage
 @job(queue=Queue.MAINTENANCE, every=3600)
 def forget_idempotency_keys() -> None:
     """Delete the expired idempotency keys."""
-    delete_in_batches(idempotency.forget_expired)
+    in_batches(idempotency.forget_expired)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

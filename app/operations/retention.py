@@ -15,7 +15,7 @@ from app.audit.service import add_event
 from app.config import current_config
 from app.core.actors import SYSTEM_JOB
 from app.core.db import tenancy
-from app.core.db.batches import delete_in_batches
+from app.core.db.batches import in_batches
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
 
@@ -69,6 +69,6 @@ def _drop_partition(days: int) -> str | None:
 
 def delete_old_rows(table: str, days: int) -> int:
     """Delete the rows of a table that are older than so many days; returns their number."""
-    return delete_in_batches(
+    return in_batches(
         lambda limit: DELETE_OLD_ROWS.scalar(wanted_table=table, days=days, limit=limit)
     )

@@ -108,16 +108,16 @@ def withdraw(tenant_id: UUID | str, *, actor: Actor) -> None:
         _delete(assignment, "tenant.plan_withdrawn", actor, into=w)
 
 
-def announce_endings(*, limit: int, actor: Actor) -> bool:
+def announce_endings(limit: int, *, actor: Actor) -> int:
     """Record ``trial.ending`` for some plans that end within :data:`NOTICE`, once for each end.
 
-    Returns whether there may be others. A new end is announced again.
+    Returns their number. A new end is announced again.
     """
     ending = TAKE_ENDING.all(limit=limit, notice=NOTICE)
     with writes() as w:
         for assignment in ending:
             _record("trial.ending", assignment, Change({}, _shown(assignment)), actor, into=w)
-    return len(ending) == limit
+    return len(ending)
 
 
 def find_ended(*, limit: int) -> Sequence[UUID]:

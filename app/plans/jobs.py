@@ -11,10 +11,9 @@ from uuid import UUID
 
 from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
+from app.core.db.batches import BATCH, in_batches
 from app.core.jobs.queues import Queue, job, logged_errors
 from app.plans import assignments, following
-
-BATCH = 500  # tenants
 
 
 @job(queue=Queue.MAINTENANCE, every=30)
@@ -24,11 +23,8 @@ def follow_plans() -> None:
     Each tenant has a transaction of its own: a failure is logged and delays no other tenant. It is
     harmless to run it twice. The coming ends are announced in batches.
     """
-    has_more = True
     with logged_errors("endings_not_announced"):
-        while has_more:
-            with tenancy.platform_transaction():
-                has_more = assignments.announce_endings(limit=BATCH, actor=SYSTEM_JOB)
+        in_batches(partial(assignments.announce_endings, actor=SYSTEM_JOB))
     _each(assignments.find_ended, assignments.end)
     _each(following.find_behind, following.follow_plan)
 

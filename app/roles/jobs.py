@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from app.core.actors import SYSTEM_JOB
-from app.core.db import tenancy
+from app.core.db.batches import in_batches
 from app.core.jobs.queues import Queue, job
 from app.roles import role_assignments
-
-BATCH = 500
 
 
 @job(queue=Queue.MAINTENANCE, every=60)
@@ -16,7 +16,4 @@ def remove_ended() -> None:
 
     Each batch has a transaction of its own.
     """
-    has_more = True
-    while has_more:
-        with tenancy.platform_transaction():
-            has_more = role_assignments.remove_ended(limit=BATCH, actor=SYSTEM_JOB)
+    in_batches(partial(role_assignments.remove_ended, actor=SYSTEM_JOB))

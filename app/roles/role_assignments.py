@@ -224,13 +224,13 @@ def replace_role(old: AccessRole, new: AccessRole, *, actor: Actor) -> None:
             record("role_assignment.updated", row, new.key, change, actor=actor, into=w)
 
 
-def remove_ended(*, limit: int, actor: Actor) -> bool:
-    """Delete assignments that have no effect any more; returns whether there may be others."""
+def remove_ended(limit: int, *, actor: Actor) -> int:
+    """Delete assignments that have no effect any more; returns their number."""
     rows = TAKE_ENDED.all(limit=limit)
     with writes() as w:
         for row in rows:
             record(row.action, row, row.role, actor=actor, into=w)
-    return len(rows) >= limit
+    return len(rows)
 
 
 def end(target: str, target_id: UUID, *, tenant_id: UUID, actor: Actor) -> None:

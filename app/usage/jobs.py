@@ -7,7 +7,7 @@ from functools import partial
 from app.config import current_config
 from app.core.actors import SYSTEM_JOB
 from app.core.db import retries, tenancy
-from app.core.db.batches import BATCH, delete_in_batches
+from app.core.db.batches import BATCH, in_batches
 from app.core.jobs.queues import Queue, job
 from app.usage import days, holds, statements
 
@@ -15,7 +15,7 @@ from app.usage import days, holds, statements
 @job(queue=Queue.MAINTENANCE, every=60)
 def sweep_holds() -> None:
     """End holds that have expired. They hold nothing before that, either."""
-    delete_in_batches(holds.sweep)
+    in_batches(holds.sweep)
 
 
 @job(queue=Queue.MAINTENANCE, every=900)
@@ -35,9 +35,7 @@ def _store_batch(after: days.Place) -> days.Place | None:
 def forget_old_usage() -> None:
     """Delete old keys, holds, and the counts of old days and periods."""
     history = current_config().usage_history_days
-    delete_in_batches(lambda count: statements.DELETE_OLD_KEYS.execute(count=count))
-    delete_in_batches(lambda count: statements.DELETE_OLD_HOLDS.execute(count=count))
-    delete_in_batches(lambda count: statements.DELETE_OLD_DAYS.execute(count=count))
-    delete_in_batches(
-        lambda count: statements.DELETE_OLD_PERIODS.execute(count=count, days=history)
-    )
+    in_batches(lambda count: statements.DELETE_OLD_KEYS.execute(count=count))
+    in_batches(lambda count: statements.DELETE_OLD_HOLDS.execute(count=count))
+    in_batches(lambda count: statements.DELETE_OLD_DAYS.execute(count=count))
+    in_batches(lambda count: statements.DELETE_OLD_PERIODS.execute(count=count, days=history))

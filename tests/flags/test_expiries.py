@@ -3,6 +3,7 @@
 import pytest
 
 from app.audit.models import AuditEvent
+from app.core.db import batches
 from app.flags import jobs
 from tests import database
 from tests.concurrency import at_once
@@ -140,7 +141,7 @@ class TestAnnouncement:
         assert "announced_expiry" not in found[1]["after"]
 
     def test_by_several_schedulers_is_made_once_each(self, monkeypatch, preset, run_job):
-        monkeypatch.setattr(jobs, "BATCH", 3)
+        monkeypatch.setattr(batches, "BATCH", 3)
         for _ in range(20):
             create_override(create_tenant(), preset, "calls", 20, expires_at=FUTURE)
         expire()

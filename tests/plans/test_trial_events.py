@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from app.core.clock import rfc3339, utcnow
+from app.core.db import batches
 from app.plans import jobs
 from app.plans.models import PlanAssignment
 from tests import database
@@ -136,7 +137,8 @@ class TestEnded:
 
 class TestSeveralSchedulers:
     def test_announce_each_event_once(self, monkeypatch, tenant, assign, run_job):
-        monkeypatch.setattr(jobs, "BATCH", 3)
+        for module in (batches, jobs):
+            monkeypatch.setattr(module, "BATCH", 3)
         ending, ended = ([create_tenant() for _ in range(10)] for _ in range(2))
         for one in (*ending, *ended):
             assign(5, one)

@@ -1,4 +1,4 @@
-"""Deletes many rows in small batches, so that other transactions never wait long for a lock."""
+"""Changes many rows in small batches, so that other transactions never wait long for a lock."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from app.core.db import tenancy
 BATCH = 500  # rows
 
 
-def delete_in_batches(delete: Callable[[int], int]) -> int:
-    """Call ``delete(BATCH)`` until it deletes fewer than BATCH rows; returns the total.
+def in_batches(change: Callable[[int], int]) -> int:
+    """Call ``change(BATCH)`` until it changes fewer than BATCH rows; returns the total.
 
     Each call runs in its own transaction, in the platform's scope.
     """
-    total, deleted = 0, BATCH
-    while deleted >= BATCH:
+    total, changed = 0, BATCH
+    while changed >= BATCH:
         with tenancy.platform_transaction():
-            deleted = delete(BATCH)
-        total += deleted
+            changed = change(BATCH)
+        total += changed
     return total

@@ -33,7 +33,7 @@ class TestDeleteInBatches:
             return idempotency.forget_expired(limit)
 
         with app.app_context(), pytest.raises(ZeroDivisionError):
-            batches.delete_in_batches(delete)
+            batches.in_batches(delete)
 
         assert found == [25, 15, 5]
         assert left() == 5

@@ -180,7 +180,7 @@ def follow_plans(app, api, bad, monkeypatch):
             created_by="cli:x",
         )  # fmt: skip
     bad(assignments, "end", lambda tenant_id: tenant_id == tenants[0].id)
-    bad(assignments, "announce_endings", lambda: True)
+    bad(assignments, "announce_endings", lambda limit: True)
 
     plans.follow_plans()
 
