@@ -7,7 +7,7 @@ that have the price.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from app.core.db import queries
 from app.core.db.pages import FIRST_PAGE, Page, Paging, paginate
 from app.core.db.queries import Change
 from app.core.db.statements import Statement
-from app.core.db.transactions import savepoint
+from app.core.db.tenancy import trial
 from app.core.db.writes import insert_row
 from app.core.errors import Invalid, NotFound, value_error
 from app.core.jobs.queues import JOBS
@@ -63,10 +63,6 @@ FIND_CHANGED = Statement(
 COUNT_CHANGED = Statement("plan_prices.count_changed", f"SELECT count(*) {_CHANGED}", prepare=False)
 
 
-class _DryRun(Exception):
-    """Ends the savepoint of a dry run."""
-
-
 def list_prices(paging: Paging = FIRST_PAGE, *, provider: str | None = None) -> Page:
     """One page of all prices, or of one provider's."""
     named = {} if provider is None else {"provider": provider}
@@ -86,15 +82,11 @@ def set_price(
     ``subscriptions`` is their number, ``changed`` the first :data:`SHOWN`. A job changes them.
     ``dry_run`` writes nothing. Raises what :func:`put` raises.
     """
-    answer: dict[str, Json] = {}
-    with suppress(_DryRun), savepoint():
+    with trial() if dry_run else nullcontext():
         _, price = put(values, actor=actor)
         changed = find_changed(price, limit=SHOWN)
         count = COUNT_CHANGED.scalar(**_key(price), after=FIRST)
-        answer = {**price._asdict(), "subscriptions": count, "changed": changed}
-        if dry_run:
-            raise _DryRun
-    return answer
+    return {**price._asdict(), "subscriptions": count, "changed": changed}
 
 
 def put(values: Mapping[str, Json], *, actor: Actor) -> tuple[PlanPrice | None, PlanPrice]:
