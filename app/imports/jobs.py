@@ -23,7 +23,8 @@ def apply_import(import_id: str) -> None:
 def resume_imports() -> None:
     """Queue the unfinished imports whose job was lost."""
     with tenancy.platform_transaction():
-        service.queue_stalled()
+        for import_id in service.TAKE_STALLED.scalars():
+            apply_import.push(str(import_id))
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

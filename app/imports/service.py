@@ -121,14 +121,6 @@ def finish(running: Import, values: Mapping[str, Any], *, error: str = "") -> Im
     return finished
 
 
-def queue_stalled() -> int:
-    """Queue the unfinished imports that no worker has worked on for a while; their number."""
-    stalled = TAKE_STALLED.scalars()
-    for import_id in stalled:
-        JOBS[APPLY_JOB].push(str(import_id))
-    return len(stalled)
-
-
 def remove_old() -> None:
     """Remove the files and the faults of old imports; an unfinished import has then failed."""
     before = utcnow() - LIFETIME

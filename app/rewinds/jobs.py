@@ -23,4 +23,5 @@ def rewind(rewind_id: str) -> None:
 def resume_rewinds() -> None:
     """Queue the unfinished rewinds whose job was lost."""
     with tenancy.platform_transaction():
-        service.queue_stalled()
+        for row in service.TAKE_STALLED.all():
+            rewind.push(str(row.id))

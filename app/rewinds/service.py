@@ -128,12 +128,6 @@ def finish(running: Rewind, *, error: str = "") -> Rewind:
     return finished
 
 
-def queue_stalled() -> None:
-    """Queue the unfinished rewinds that no worker has worked on for a while."""
-    for row in TAKE_STALLED.all():
-        JOBS[REWIND_JOB].push(str(row.id))
-
-
 def _check(tenant: Tenant, wanted: Mapping[str, Json], actor: Actor) -> dict[str, Any]:
     """The columns of the rewind, if it is possible."""
     if tenant.deletes_at is not None:
