@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 from scim2_models import (
     InvalidCursorException,
@@ -20,19 +20,8 @@ from app.connections.models import Connection
 from app.core.actors import Actor
 from app.core.db import transactions
 from app.scim.group_store import GroupStore
-from app.scim.lookups import Position
 from app.scim.resources import PROVIDER
 from app.scim.user_store import UserStore
-
-
-class Store(Protocol):
-    """The operations of a storage for one resource type."""
-
-    def get(self, resource_id: str, parameters: ResponseParameters | None) -> Resource: ...
-    def search(self, request: SearchRequest, after: Position | None) -> SearchPage: ...
-    def create(self, resource: Any) -> Resource: ...
-    def update(self, resource: Any, expected_version: str | None) -> Resource: ...
-    def delete(self, resource_id: str, expected_version: str | None) -> None: ...
 
 
 class Storage(ScimStorage):
@@ -44,7 +33,7 @@ class Storage(ScimStorage):
     supports_cursors = True
 
     def __init__(self, connection: Connection, actor: Actor, *, is_bulk: bool) -> None:
-        self._stores: dict[str, Store] = {
+        self._stores: dict[str, UserStore | GroupStore] = {
             "User": UserStore(connection, actor),
             "Group": GroupStore(connection, actor),
         }
@@ -95,13 +84,13 @@ class Storage(ScimStorage):
             resources += page.resources
         return SearchPage(total, resources)
 
-    def create(self, resource_type: ResourceType, resource: Resource) -> Resource:
+    def create(self, resource_type: ResourceType, resource: Any) -> Resource:
         return self._of(resource_type).create(resource)
 
     def update(
         self,
         resource_type: ResourceType,
-        resource: Resource,
+        resource: Any,
         *,
         expected_version: str | None = None,
     ) -> Resource:
@@ -118,5 +107,5 @@ class Storage(ScimStorage):
         """A savepoint in a bulk request, so that a failed operation leaves nothing."""
         return transactions.savepoint() if self._is_bulk else nullcontext()
 
-    def _of(self, resource_type: ResourceType) -> Store:
+    def _of(self, resource_type: ResourceType) -> UserStore | GroupStore:
         return self._stores[str(resource_type.name)]
