@@ -109,7 +109,7 @@ def test_a_flag_follows_an_override_without_polling(app, api, environment, site,
         time.sleep(1)
         made = api.post(path, token=platform_token(), json=body)
         assert made.status_code == 201
-        shows(page, "bright", 1)
+        shows(page, "bright", 10)
         before = len(requests)
         page.wait_for_timeout(1500)
         assert len(requests) == before

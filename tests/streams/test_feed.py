@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from app.auth.permissions import Permission
+from tests import database
 from tests.factories import (
     create_api_key,
     create_member,
@@ -130,7 +131,7 @@ class TestStream:
         path, body = f"/v1/tenants/{tenant.id}/suspend", {"reason": "unpaid"}
         assert api.post(path, token=platform_token(), json=body).status_code == 200
 
-        assert client.has_ended.wait(3)
+        assert client.has_ended.wait(10)
         assert connect(PATH, owner).status == 403
 
     def test_ends_with_a_new_role_also_where_the_process_has_just_started(
@@ -142,7 +143,7 @@ class TestStream:
             path = f"/v1/memberships/tenant/{membership.id}/role?role=viewer"
             assert api.patch(path, token=owner).status_code == 200
 
-            assert client.has_ended.wait(5)
+            assert client.has_ended.wait(10)
 
 
 class TestSlowReader:
@@ -179,15 +180,20 @@ class TestOpening:
         finally:
             superuser.execute("COMMIT")
 
+    def wait_for(self, statement, count):
+        """Return once so many statements of this name wait for the lock."""
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE :name"
+        wait_until(lambda: len(database.query(waiting, name=f"%{statement}%")) == count)
+
     def test_at_once_does_not_exceed_the_limit(self, connect, superuser, owner):
         """The four requests pass the first check: none has read its events."""
         with ThreadPoolExecutor() as threads:
             with self.locked(superuser, "event_feed"):
                 opening = [threads.submit(connect, PATH, owner) for _ in range(4)]
-                time.sleep(1)
+                self.wait_for("events_list", 4)
             clients = [one.result() for one in opening]
 
-        wait_until(lambda: any(client.has_ended.is_set() for client in clients), 5)
+        wait_until(lambda: any(client.has_ended.is_set() for client in clients))
         assert [client.status for client in clients] == [200] * 4
         assert sum(client.has_ended.is_set() for client in clients) == 1
         assert all(client.retries for client in clients)
@@ -204,25 +210,24 @@ class TestOpening:
         with ThreadPoolExecutor() as threads:
             with self.locked(superuser, "plan_presets"):
                 opening = threads.submit(connect, "/ofrep/v1/events", made["secret"])
-                time.sleep(0.5)
+                self.wait_for("flags_fingerprint", 1)
                 api.delete(f"/v1/api-keys/{made['id']}", token=owner)
                 told.next()
                 time.sleep(0.3)  # the hub checks the credentials that it knows
             client = opening.result()
 
         assert client.status == 200
-        assert client.has_ended.wait(3)
+        assert client.has_ended.wait(10)
 
 
 class TestWait:
-    def get(self, connect, token, query, results):
-        began = time.monotonic()
+    def get(self, connect, token, query, results, began):
         client = connect(f"/v1/events?{query}", token)
         results.append((client.body, time.monotonic() - began))
 
     def read(self, connect, token, query):
-        results = []
-        thread = threading.Thread(target=self.get, args=(connect, token, query, results))
+        results, began = [], time.monotonic()
+        thread = threading.Thread(target=self.get, args=(connect, token, query, results, began))
         thread.start()
         return thread, results
 

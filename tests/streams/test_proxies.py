@@ -53,5 +53,5 @@ def test_without_the_process_a_browser_is_told_to_come_back(proxy, key):
     client = Client(port, "/ofrep/v1/events", key)
 
     assert client.status == 200
-    assert client.has_ended.wait(5)
+    assert client.has_ended.wait(10)
     assert client.retries == [5000]
