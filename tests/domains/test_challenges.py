@@ -236,7 +236,7 @@ class TestTime:
         began = time.monotonic()
 
         assert look_up(server) is CheckError.NO_ANSWER
-        assert 0.9 < time.monotonic() - began < 1.5
+        assert 0.9 < time.monotonic() - began < 4
 
     def test_bytes_that_come_one_by_one_do_not_extend_it(self, short):
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
@@ -268,7 +268,7 @@ class TestTime:
             thread.join()
 
         assert found is CheckError.NO_ANSWER
-        assert took < 1.5
+        assert took < 4
 
     def test_without_resolvers_of_the_system_nothing_answers(self, monkeypatch):
         def read_nothing(resolver, path):

@@ -347,7 +347,7 @@ class TestEvaluateAll:
 
     def test_has_a_new_etag_when_an_override_expires(self, api):
         preset, tenant = create_preset(beta=False), create_tenant()
-        soon = datetime.now(UTC) + timedelta(seconds=0.5)
+        soon = datetime.now(UTC) + timedelta(seconds=2)
         create_override(tenant, preset, "beta", True, expires_at=soon)
         token = key_of(tenant)
         first = evaluate(api, token)

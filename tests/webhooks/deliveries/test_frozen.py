@@ -74,7 +74,7 @@ def test_deliveries_are_added_while_a_sender_is_frozen_that_began_to(api, app, m
     create_endpoint(api, url="https://example.com/hook", types=["user.*"])
     with app.app_context():
         work.prepare()
-    monkeypatch.setattr(work, "FROZEN", "200ms")
+    monkeypatch.setattr(work, "FROZEN", "2s")
     change(api, 0)
     api.sequence()
 
@@ -84,7 +84,7 @@ def test_deliveries_are_added_while_a_sender_is_frozen_that_began_to(api, app, m
         with database.platform_transaction():
             statements.ADD_DELIVERIES.scalar(batch=work.BATCH, frozen=work.FROZEN)
             has_begun.set()
-            time.sleep(0.5)
+            time.sleep(3)
 
     with app.app_context(), ThreadPoolExecutor(1) as another:
         frozen = another.submit(begin_and_freeze)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import threading
 import time
 from collections import Counter
 from datetime import timedelta
@@ -346,7 +347,8 @@ class TestIsolation:
         assert hook.most_at_once == 5
 
     def test_a_dead_endpoint_delays_no_other(self, app, api, hook):
-        with receiver(delay=2, status=500) as dead:
+        ended = threading.Event()
+        with receiver(judge=lambda _: 500 if ended.wait(30) else 504) as dead:
             create_endpoint(api, url=dead.url, types=["user.*"])
             create_endpoint(api, url=hook.url, types=["user.*"])
             tenant = create_tenant()
@@ -354,11 +356,12 @@ class TestIsolation:
                 change(api, tenant, name=f"Name {number}")
 
             with sender(app):
-                wait_until(lambda: len(hook.received) == 15, seconds=1.8)
+                wait_until(lambda: len(hook.received) == 15, seconds=attempt.TIMEOUT / 2)
                 assert dead.received == []
+                ended.set()
 
     def test_slow_receivers_of_two_tenants_delay_no_third_tenant(self, app, api, hook):
-        with receiver(delay=2) as slow:
+        with receiver(delay=5) as slow:
             for tenant in (create_tenant(), create_tenant()):
                 for _ in range(20):
                     create_endpoint(api, url=slow.url, types=["user.*"], tenant_id=str(tenant.id))
@@ -371,7 +374,7 @@ class TestIsolation:
                 wait_until(lambda: slow.at_once >= 50)
                 for count in range(1, 4):
                     change(api, third)
-                    wait_until(lambda count=count: len(hook.received) >= count, seconds=1.5)
+                    wait_until(lambda count=count: len(hook.received) >= count, seconds=4.5)
                     time.sleep(0.4)
                 wait_until(lambda: slow.at_once >= 45)  # they go on
 
