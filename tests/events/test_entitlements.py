@@ -1,5 +1,7 @@
 """The events of limits, temporary grants and trials, as the tenant reads them."""
 
+from datetime import timedelta
+
 import pytest
 
 from app.core.clock import rfc3339, utcnow
@@ -86,7 +88,7 @@ class TestOverrideExpired:
 class TestTrials:
     def test_have_the_assigned_plan_and_the_next_one(self, app, api, tenant, events):
         create_limits("scale", limit_flag("calls", 1000))
-        until = rfc3339(utcnow().replace(year=utcnow().year + 1, microsecond=0))
+        until = rfc3339((utcnow() + timedelta(days=365)).replace(microsecond=0))
         assigned = {"plan_name": "scale", "until": until, "reason": "Trial"}
         path = f"/v1/tenants/{tenant.id}/plan"
         assert api.put(path, token=platform_token(), json=assigned).status_code == 200
