@@ -1,6 +1,7 @@
 """The setup pages in Chromium: an administrator of a customer, on a phone."""
 
 import pytest
+from playwright.sync_api import expect
 
 from app.domains.jobs import check_domains
 from tests.conftest import serving
@@ -101,7 +102,9 @@ class TestAdministrator:
         page.fill("[name=name]", "initech.example")
         check(visit)
         page.click("button >> text=Continue")
-        name, value = page.locator("[data-copyable]").all_inner_texts()
+        record = page.locator("[data-copyable]")
+        expect(record).to_have_count(2)
+        name, value = record.all_inner_texts()
         check(visit)
         server.set(name, records(f'TXT "{value}"'))
         page.click("text=Verify now")
@@ -111,7 +114,7 @@ class TestAdministrator:
         check(visit)
 
         page.click("text=Go to the other tasks")
-        assert page.locator(".badge >> text=done").count() == 3
+        expect(page.locator(".badge >> text=done")).to_have_count(3)
         page.click("text=Set up single sign-on")
         check(visit)
 
