@@ -31,10 +31,6 @@ PARTS = (
     ),
     Part("Columns added later", "their defaults"),
     Part("When a billing provider's data were read, an expiry announced", "as of the creation"),
-    Part(
-        "Roles made by migrations, such as the five of memberships",
-        "always there, with what they had then",
-    ),
     Part("The effective flags of a tenant", "by the plan, overrides and rules of then"),
     Part("Assigned plans (trials)", "the tenant's plan, not its end"),
     Part(
