@@ -1,4 +1,4 @@
-"""The types of events, a closed list. app/events/catalogue.py adds the schema of each."""
+"""The types of events, a closed list with their texts; app/events/catalogue.py adds the schemas."""
 
 from __future__ import annotations
 

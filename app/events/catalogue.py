@@ -1,4 +1,4 @@
-"""The types of events: a closed list, each with the shape of its ``data``.
+"""The catalogue of events: each type of app/audit/event_types.py with the schema of its ``data``.
 
 ``plan.*``, ``permission.*`` and ``email.*`` are the platform's; all others also reach the tenant that they are about.
 """

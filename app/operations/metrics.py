@@ -1,4 +1,4 @@
-"""The metrics that Prometheus collects: requests, jobs, workers, connections, what needs attention.
+"""The answer of ``/metrics``: what processes count, queues, connections, and the domains' ``health``.
 
 docs/operations/observability.md lists them, with the alerts to set.
 """

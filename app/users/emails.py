@@ -1,4 +1,4 @@
-"""The checks of users after they are written, by one statement.
+"""Whether the e-mail addresses of written users are free, and whether they may be active.
 
 E-mail addresses are compared without case, and unique among a tenant's active users. A user whose
 erasure is requested is not active.

@@ -1,4 +1,4 @@
-"""Metrics of requests and jobs.
+"""Counts requests and jobs in each process, for :mod:`app.operations.metrics`.
 
 prometheus_client counts requests. With ``PROMETHEUS_MULTIPROC_DIR``, which ``gunicorn.conf.py``
 sets, the counts of all web processes are added up. Processes that do not serve ``/metrics``, such as

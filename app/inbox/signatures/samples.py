@@ -1,6 +1,8 @@
-"""A harmless event in each provider's form, for testing a receiver: an organization named Sample is
-created, a message was delivered to an address that does not exist, or a customer who belongs to no
-tenant has changed."""
+"""A harmless event in each provider's form, for testing a receiver.
+
+An organization named Sample is created, a message was delivered to an address that does not exist,
+or a customer who belongs to no tenant has changed.
+"""
 
 from __future__ import annotations
 
