@@ -57,7 +57,7 @@ def _secrets(provider: str, form: str = "secrets") -> Any:
     return _setting(parse_text, "", f"white-space separated {form} of the receiver of {provider}")
 
 
-def _api_key(provider: str, without: str = "events are applied as they were sent") -> Any:
+def _api_key(provider: str, without: str = "events are applied as sent") -> Any:
     help_ = f"key of {provider}'s API; without it {without}"
     return _setting(parse_text, "", help_)
 
