@@ -44,35 +44,38 @@ def person(app):
 
 
 class TestErasure:
-    @pytest.mark.parametrize("encode", ENCODINGS.values(), ids=ENCODINGS)
     def test_removes_every_text_about_others_that_contains_the_address(
-        self, app, api, sender, dump, person, encode
+        self, app, api, sender, dump, person
     ):
-        text = f"{MARK} {encode(ADDRESS)}"
-        self._store_in_the_trail_and_an_answer(api, text)
-        self._store_in_the_inbox_and_mails(sender, text)
-        stores = {line.split()[0] for line in dump().splitlines() if MARK in line}
+        marks = [f"{MARK}{number}." for number in range(len(ENCODINGS))]
+        for mark, (name, encode) in zip(marks, ENCODINGS.items(), strict=True):
+            text = f"{mark} {encode(ADDRESS)}"
+            self._store_in_the_trail_and_an_answer(api, text, name)
+            self._store_in_the_inbox_and_mails(sender, text, name)
+        stored = dump().splitlines()
 
         erase(app, str(person.id))
 
         left = [line for line in dump().splitlines() if MARK in line]
         assert left == []
-        assert stores >= {
-            "audit_events", "idempotency_keys", "webhook_events", "email_events", "email_messages",
-        }  # fmt: skip
+        for mark in marks:
+            assert {line.split()[0] for line in stored if mark in line} >= {
+                "audit_events", "idempotency_keys", "webhook_events", "email_events",
+                "email_messages",
+            }, mark  # fmt: skip
 
-    def _store_in_the_trail_and_an_answer(self, api, text):
+    def _store_in_the_trail_and_an_answer(self, api, text, name):
         other = create_user(create_tenant())
         for number, patches in enumerate([{"note": [text], text: 1}, {"note": None, text: None}]):
             answer = api.patch(
                 f"/v1/users/{other.id}/meta_data",
                 token=platform_token(),
                 json={"patches": patches},
-                headers={"Idempotency-Key": f"key-{number}"},
+                headers={"Idempotency-Key": f"{name} {number}"},
             )
             assert answer.status_code == 200, answer.get_data(as_text=True)
 
-    def _store_in_the_inbox_and_mails(self, sender, text):
+    def _store_in_the_inbox_and_mails(self, sender, text, name):
         for number in range(2):
             data = {
                 "recipient": "other@example.com",
@@ -84,37 +87,32 @@ class TestErasure:
                 "metadata": {"who": text},
             }
             body = {"type": "email.delivered", "timestamp": AT, "data": data}
-            options = {"receiver": EMAIL, "message_id": f"mail {number}"}
+            options = {"receiver": EMAIL, "message_id": f"{name} {number}"}
             row = sender.deliver("standard_webhooks", body, **options)
             assert row.status == "succeeded", row.detail
 
-    @pytest.mark.parametrize(
-        "body",
-        [
-            f"email={quote_plus(ADDRESS)}",
-            f'{{"email": "{ADDRESS}"',
-            b64encode(ADDRESS.encode()),
-            json.dumps({"email": ADDRESS}).encode("utf-16"),
-            gzip.compress(ADDRESS.encode()),
-            f'{{"email": "{escaped(ADDRESS)}"}}',
-            f'{{"email": "{ADDRESS}", "email": "somebody@example.com"}}',
-            json.dumps({"Type": "Notification", "Message": json.dumps({"to": escaped(ADDRESS)})}),
-        ],
-        ids=[
-            "form", "half a document", "base 64", "UTF-16", "gzip", "JSON escapes",
-            "a repeated key", "SNS",
-        ],
-    )  # fmt: skip
-    def test_empties_a_body_that_mentions_the_person_or_cannot_be_read(
-        self, app, sender, person, body
-    ):
-        raw = body.encode() if isinstance(body, str) else body
-        row = sender.deliver("standard_webhooks", raw, message_id="about them")
+    def test_empties_a_body_that_mentions_the_person_or_cannot_be_read(self, app, sender, person):
+        bodies = {
+            "form": f"email={quote_plus(ADDRESS)}".encode(),
+            "half a document": f'{{"email": "{ADDRESS}"'.encode(),
+            "base 64": b64encode(ADDRESS.encode()),
+            "UTF-16": json.dumps({"email": ADDRESS}).encode("utf-16"),
+            "gzip": gzip.compress(ADDRESS.encode()),
+            "JSON escapes": f'{{"email": "{escaped(ADDRESS)}"}}'.encode(),
+            "a repeated key": f'{{"email": "{ADDRESS}", "email": "a@example.com"}}'.encode(),
+            "SNS": json.dumps({"Message": json.dumps({"to": escaped(ADDRESS)})}).encode(),
+        }
+        digests = {
+            name: sender.deliver("standard_webhooks", body, message_id=name).digest
+            for name, body in bodies.items()
+        }
 
         erase(app, str(person.id))
 
-        (event,) = all_rows(WebhookEvent)
-        assert (event.body, event.headers, event.digest) == (None, {}, row.digest)
+        for event in all_rows(WebhookEvent):
+            kept = (None, {}, digests.pop(event.external_id))
+            assert (event.body, event.headers, event.digest) == kept, event.external_id
+        assert digests == {}
 
     def test_keeps_a_readable_body_about_somebody_else(self, app, sender, person):
         body = b'{"type": "other", "email": "some\\u0062ody%40example.com"}'
