@@ -10,8 +10,8 @@ from tests.hostile.document import Document, Operation
 from tests.hostile.tally import Tally, judged
 from tests.hostile.world import World
 
-AT_LEAST = {"body": 2500, "query": 1500, "header": 250, "path": 500}
-SHARES = 20
+AT_LEAST = {"body": 1500, "query": 1200, "header": 250, "path": 500}
+SHARES = 40
 OTHER_HEADERS = ("X-Request-Id", "Accept", "Accept-Encoding", "Cookie", "Range", "User-Agent")
 EXEMPLARY = ("/v1/tenants", "/v1/users/{user_id}")
 
