@@ -489,8 +489,7 @@ class TestOnePerson:
     def directory(self, app, tenant):
         return Directory(app, create_connection(tenant)[1])
 
-    @pytest.mark.parametrize("turn", range(3))
-    def test_by_event_sign_in_and_directory(self, app, tell, verified, tenant, directory, turn):
+    def test_by_event_sign_in_and_directory(self, app, tell, verified, tenant, directory):
         verified(join="auto")
 
         def sign_in():

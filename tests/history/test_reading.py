@@ -10,7 +10,7 @@ from tests.factories import create_member, preset_flag
 from tests.history.life import Life
 from tests.history.writing import add_bases
 
-LIVES = int(os.environ.get("HISTORY_LIVES", "2"))
+LIVES = int(os.environ.get("HISTORY_LIVES", "1"))
 
 
 @pytest.mark.parametrize("seed", range(LIVES))

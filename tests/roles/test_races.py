@@ -3,8 +3,6 @@
 from functools import partial
 from random import Random
 
-import pytest
-
 from app.auth.models import ApiKey
 from app.roles.models import AccessResource, AccessRole, RoleAssignment
 from tests import database
@@ -34,11 +32,10 @@ def editor(tenant, role):
 
 
 class TestGain:
-    @pytest.mark.parametrize("seed", range(3))
-    def test_who_loses_a_permission_cannot_keep_it_by_a_role_of_their_own(self, api, app, seed):
+    def test_who_loses_a_permission_cannot_keep_it_by_a_role_of_their_own(self, api, app):
         create_permission("invoices:approve")
-        for _ in range(5):
-            tenant, random = create_tenant(), Random(seed)
+        for number in range(6):
+            tenant, random = create_tenant(), Random(number)
             accountant = create_role(tenant, "invoices:approve", key="accountant")
             token, assignment = editor(tenant, accountant)
             _, _, owner = create_member(tenant, role="owner")
@@ -63,7 +60,7 @@ class TestGain:
     def test_of_two_who_take_from_each_other_one_has_come_first(self, api, app):
         """Each gives a third person the role, and takes it from the other one."""
         create_permission("invoices:approve")
-        for _ in range(8):
+        for _ in range(4):
             tenant = create_tenant()
             role = create_role(tenant, "invoices:approve", "roles:read", key="accountant")
             (first, of_first), (second, of_second) = editor(tenant, role), editor(tenant, role)
@@ -89,7 +86,7 @@ class TestGain:
 
     def test_a_role_that_grows_is_not_assigned_by_who_lacks_the_new_permission(self, api, app):
         create_permission("invoices:approve")
-        for _ in range(8):
+        for _ in range(4):
             tenant = create_tenant()
             role = create_role(tenant, key="clerk")
             _, _, owner = create_member(tenant, role="owner")
@@ -118,7 +115,7 @@ class TestGain:
 
 class TestShape:
     def test_two_roles_do_not_come_to_inherit_each_other(self, api, app):
-        for _ in range(8):
+        for _ in range(4):
             tenant = create_tenant()
             _, _, admin = create_member(tenant, role="admin")
             ids = {key: create_role(tenant, key=key).id for key in ("first", "second")}
@@ -133,7 +130,7 @@ class TestShape:
             assert codes(answers) == [200, 409]
 
     def test_a_tenant_and_the_platform_do_not_make_the_same_key(self, api, app):
-        for number in range(8):
+        for number in range(4):
             tenant = create_tenant()
             _, _, admin = create_member(tenant, role="admin")
             body = {"key": f"clerk-{number}", "name": "x", "permissions": []}
@@ -148,7 +145,7 @@ class TestShape:
             assert codes(answers) == [201, 409]
 
     def test_a_permission_is_not_deleted_while_a_role_gets_it(self, api, app):
-        for number in range(8):
+        for number in range(4):
             tenant, key = create_tenant(), f"invoices:{number}"
             _, _, owner = create_member(tenant, role="owner")
             create_permission(key)
@@ -168,7 +165,7 @@ class TestShape:
             assert codes(answers) in ([201, 409], [204, 422])
 
     def test_a_role_is_not_deleted_while_it_is_assigned(self, api, app):
-        for template in (False, True) * 4:
+        for template in (False, True) * 2:
             tenant = create_tenant()
             _, membership, admin = create_member(tenant, role="admin")
             role = create_role(None if template else tenant)
@@ -211,7 +208,7 @@ class TestShape:
 
 class TestResources:
     def test_two_do_not_come_to_be_below_each_other(self, api, app):
-        for _ in range(8):
+        for _ in range(4):
             tenant = create_tenant()
             _, _, admin = create_member(tenant, role="admin")
             for name in ("1", "2"):
@@ -232,7 +229,7 @@ class TestResources:
             assert codes(answers) == [200, 409]
 
     def test_one_is_not_deleted_while_another_comes_below_it_or_a_role_is_assigned(self, api, app):
-        for _ in range(8):
+        for _ in range(4):
             tenant = create_tenant()
             _, membership, admin = create_member(tenant, role="admin")
             create_resource(tenant, "folder", "1")
