@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
-from app.core.db import tenancy
 from app.core.db.stalled import take_stalled
 from app.core.jobs import slices
 from app.core.jobs.queues import Queue, job
@@ -30,6 +29,4 @@ def sync_search_index(tenant_id: str, field_id: str) -> None:
 @job(queue=Queue.INDEXES, every=10)
 def resume_search_indexes() -> None:
     """Queue the unfinished indexes that no worker has worked on for 20 seconds."""
-    with tenancy.platform_transaction():
-        for row in TAKE_STALLED.all():
-            sync_search_index.push(str(row.tenant_id), str(row.field_id))
+    sync_search_index.push_stalled(TAKE_STALLED)

@@ -22,9 +22,7 @@ def apply_import(import_id: str) -> None:
 @job(queue=Queue.IMPORTS, every=30)
 def resume_imports() -> None:
     """Queue the unfinished imports whose job was lost."""
-    with tenancy.platform_transaction():
-        for import_id in service.TAKE_STALLED.scalars():
-            apply_import.push(str(import_id))
+    apply_import.push_stalled(service.TAKE_STALLED)
 
 
 @job(queue=Queue.MAINTENANCE, every=3600)

@@ -31,9 +31,7 @@ def delete_tenant(tenant_id: str) -> None:
 @job(queue=Queue.MAINTENANCE, every=60)
 def delete_due_tenants() -> None:
     """Queue the deletions that are due and that no worker has worked on for a minute."""
-    with tenancy.platform_transaction():
-        for tenant_id in deletion_statements.TAKE_STALLED.scalars():
-            delete_tenant.push(str(tenant_id))
+    delete_tenant.push_stalled(deletion_statements.TAKE_STALLED)
 
 
 @job(queue=Queue.MAINTENANCE, timeout=3600, every=60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from app.core.db import tenancy
 from app.core.jobs import slices
 from app.core.jobs.queues import Queue, job
 from app.rewinds import service
@@ -22,6 +21,4 @@ def rewind(rewind_id: str) -> None:
 @job(queue=Queue.IMPORTS, every=30)
 def resume_rewinds() -> None:
     """Queue the unfinished rewinds whose job was lost."""
-    with tenancy.platform_transaction():
-        for row in service.TAKE_STALLED.all():
-            rewind.push(str(row.id))
+    rewind.push_stalled(service.TAKE_STALLED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from app.core.db.stalled import take_stalled
-from app.core.db.transactions import transaction
 from app.core.jobs import slices
 from app.core.jobs.queues import Queue, job
 from app.search import builder
@@ -29,6 +28,4 @@ def build_search_terms(entity_type: str) -> None:
 @job(queue=Queue.INDEXES, every=10)
 def resume_search_builds() -> None:
     """Queue the unfinished builds that no worker has worked on for 20 seconds."""
-    with transaction():
-        for entity_type in TAKE_STALLED.scalars():
-            build_search_terms.push(entity_type)
+    build_search_terms.push_stalled(TAKE_STALLED)

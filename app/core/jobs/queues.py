@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import rq
 from redis import Redis
@@ -21,7 +22,8 @@ from redis.exceptions import RedisError
 from rq.serializers import JSONSerializer
 
 from app.config import current_config
-from app.core.db import transactions
+from app.core.db import tenancy, transactions
+from app.core.db.statements import Statement
 from app.core.observability import telemetry
 from app.core.observability.logs import current_request_id
 from app.core.redis_clients import request_client
@@ -86,6 +88,12 @@ class Job:
         """Queue the job, unless a process did so in the last ``seconds``. Raises RedisError."""
         if connection().set(self._pushed(ids), b"1", nx=True, ex=seconds):
             self.push(*ids)
+
+    def push_stalled(self, stalled: Statement[Any]) -> None:
+        """Queue the job for each row of :func:`app.core.db.stalled.take_stalled`, by its key."""
+        with tenancy.platform_transaction():
+            for key in stalled.all():
+                self.push(*map(str, key))
 
     def forget_push(self, *ids: str) -> None:
         """Let the next :meth:`push_once` queue the job again; the job itself calls this."""
