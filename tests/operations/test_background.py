@@ -56,7 +56,7 @@ class TestParts:
 
         run(broken=fail, sound=work)
 
-        wait_until(lambda: starts.count("broken") == 4)
+        wait_until(lambda: starts.count("broken") >= 4)
         assert starts.count("sound") == 1
         failed = [one for one in caplog.records if one.getMessage() == "background_failed"]
         assert {one.part for one in failed} == {"broken"}
