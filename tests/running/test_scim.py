@@ -14,7 +14,7 @@ from tests.running.serving import HOST, answers, web_server
 from tests.scim.directory import BASE, create_connection
 
 SCRIPTS = Path(sys.executable).parent
-MAX_MEMORY = 150 * 1024 * 1024  # bytes of a process after its first request below /scim
+MAX_MEMORY = 165 * 1024 * 1024  # bytes of a process after its first request below /scim
 # Lifecycles of resource types of draft-abbey-scim-agent-extension, which the service does not have.
 DRAFTS = {
     "Agent CRUD Lifecycle", "AgenticApplication CRUD Lifecycle", "Agent Rapid Lifecycle",
