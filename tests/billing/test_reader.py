@@ -161,7 +161,7 @@ class TestRate:
     def test_at_most_five_are_read_at_a_time_and_no_more_than_the_rate_allows(
         self, reading, stripe, tenant
     ):
-        stripe.api.delay = 0.25
+        stripe.api.delay = 0.5
         for _ in range(25):
             subscribe(stripe, tenant)
         ids = post_all(reading, stripe)
@@ -276,7 +276,7 @@ class TestFaults:
     def test_a_silent_provider_delays_nobody_else(
         self, environment, stripe, paddle, sender, tenant, monkeypatch
     ):
-        monkeypatch.setattr(api, "TIMEOUT", 4.0)
+        monkeypatch.setattr(api, "TIMEOUT", 8.0)
         with service(environment, stripe, paddle) as app:
             stripe.api.outage = "silence"
             for _ in range(10):

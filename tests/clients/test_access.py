@@ -57,7 +57,7 @@ class TestAccess:
 
             answer = api.patch(f"/v1/users/{user.id}", token=owner, json={"is_active": False})
             assert answer.status_code == 200, answer.json
-            wait_until(lambda: not access.check(str(user.id), "users:read", DOOR), 5)
+            wait_until(lambda: not access.check(str(user.id), "users:read", DOOR), 20)
             access.close()
 
         assert access.refusal(str(user.id), "users:read", DOOR) == "user_inactive"

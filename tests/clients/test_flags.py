@@ -85,7 +85,7 @@ class TestFlags:
             with stream_process(environment, tmp_path, port=stream_port) as (_, process):
                 flags = flags_of(create_api_key(tenant, READ))
                 set_flag(api, tenant, True)
-                wait_until(lambda: flags.get("beta"), 5)
+                wait_until(lambda: flags.get("beta"), 20)
                 kill(process)
             with stream_process(environment, tmp_path, port=stream_port):
                 override = api.get(
@@ -93,4 +93,4 @@ class TestFlags:
                 ).json["data"][0]
                 path = f"/v1/billing/flags/overrides/{override['id']}"
                 api.patch(path, token=platform_token(), json={"flag_value": False})
-                wait_until(lambda: not flags.get("beta"), 10)
+                wait_until(lambda: not flags.get("beta"), 20)

@@ -347,15 +347,15 @@ class TestHolds:
 
     def test_that_are_just_extended_keep_their_credits(self, grant, hold, consume):
         grant(100)
-        held = hold("images", 3, ttl_seconds=1).json["data"]["id"]
+        held = hold("images", 3, ttl_seconds=2).json["data"]["id"]
 
         def extend():
             with platform_transaction():
                 holds.extend(held, 60)
-                sleep(1.5)
+                sleep(2.5)
 
         def take():
-            sleep(1.2)
+            sleep(2.2)
             return consume("tokens", 80).status_code
 
         assert at_once([extend, take])[1] == 409

@@ -239,7 +239,7 @@ class TestExport:
             made = api.post("/v1/billing/plans", token=platform_token(), json=body)
             assert made.status_code == 201
         bring_in(app, api, *COMPANY)
-        end = utcnow() + timedelta(seconds=3)
+        end = utcnow() + timedelta(seconds=6)
         seats = override_line("seats", 9, preset_name="growth", expires_at=end.isoformat())
         bring_in(app, api, seats)
         api.sequence()

@@ -257,7 +257,7 @@ class TestWork:
     def test_leaves_out_what_takes_too_long(self, api, app, monkeypatch):
         slow = ("SELECT pg_sleep(5)", "/v1/identity/waiting")
         monkeypatch.setitem(identity_sync.WORK, "waiting_people", slow)
-        monkeypatch.setattr(attention, "QUICKLY", "50ms")
+        monkeypatch.setattr(attention, "QUICKLY", "1s")
 
         answer = api.get(WORK, token=platform_token())
 

@@ -193,7 +193,7 @@ class TestRedisAway:
         assert not used(other, 1).is_allowed
 
     def test_what_arrived_without_an_answer_is_not_counted_twice(self, instance, redis):
-        counts = RateCounts(client_of(instance.redis_url, timeout=0.1), interval=NEVER)
+        counts = RateCounts(client_of(instance.redis_url, timeout=1), interval=NEVER)
         used(counts, 1)
         counts.exchange()
         used(counts, 2)

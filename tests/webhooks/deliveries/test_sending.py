@@ -336,7 +336,7 @@ class TestRetry:
 
 class TestIsolation:
     def test_an_endpoint_gets_at_most_five_at_a_time(self, app, api, hook, endpoint):
-        hook.delay = 0.1
+        hook.delay = 0.4
         tenant = create_tenant()
         for number in range(15):
             change(api, tenant, name=f"Name {number}")
