@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.custom_fields.metadata import merge_patch
@@ -28,6 +28,7 @@ class TestMergePatch:
 
         assert json.dumps(merged) == json.dumps(vector["result"])
 
+    @settings(deadline=None)
     @given(VALUES, VALUES)
     def test_leaves_target_and_patch_as_they_were(self, target, patch):
         before = copy.deepcopy((target, patch))
@@ -36,16 +37,19 @@ class TestMergePatch:
 
         assert (target, patch) == before
 
+    @settings(deadline=None)
     @given(VALUES, VALUES)
     def test_changes_nothing_the_second_time(self, target, patch):
         once = merge_patch(target, patch)
 
         assert merge_patch(once, patch) == once
 
+    @settings(deadline=None)
     @given(VALUES)
     def test_of_nothing_changes_nothing_in_an_object(self, target):
         assert merge_patch({"a": target}, {}) == {"a": target}
 
+    @settings(deadline=None)
     @given(
         st.dictionaries(st.sampled_from("ab"), VALUES),
         st.dictionaries(st.sampled_from("cd"), VALUES),
