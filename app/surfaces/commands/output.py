@@ -18,6 +18,7 @@ from .text import compact, plain, print_json, printable
 from .times import relative
 
 MAX_LIST = 40  # characters of a list in a table that does not fit
+WRAPPED = 30, 16  # characters of a wrapped text, at least; fewer before blocks
 FEW_FIELDS = 4
 CHANGES = "changes"  # a column of audit rows
 
@@ -84,33 +85,47 @@ def net_changes_of(row: Mapping[str, Any]) -> str:
 
 
 def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """The rows without what is needed least, so that each is one line on this terminal.
+    """The rows without what is needed least, so that they fit as a table on this terminal.
 
-    Lists are shortened, then times, ids of others and the own id are left out, but never a time in
-    the first column. If that is not enough, the rows stay as they are.
+    Lists and times are shortened, and empty columns left out. Then, where it is not enough to wrap
+    texts, times, ids of others and the own id are left out, but never a time in the first column.
+    If that is not enough either, the rows stay as they are.
     """
+    if _fits(rows, sys.maxsize):
+        return rows
+    filled = [name for name in rows[0] if any(_cell(row[name]) for row in rows)]
+    shown = [{name: _shortened(row[name]) for name in filled} for row in rows]
     first, *others = rows[0]
     least = [one for end in ("_at", "_id") for one in reversed(others) if one.endswith(end)]
-    shown = rows
-    for left_out in ("", *least, *(["id"] if first == "id" else [])):
-        if not _fits(shown):
-            shown = [{key: _shortened(row[key]) for key in row if key != left_out} for row in shown]
-    if shown is rows or not _fits(shown):
+    for left_out in (*least, *(["id"] if first == "id" else [])):
+        if not _fits(shown, WRAPPED[0]):
+            shown = [{name: row[name] for name in row if name != left_out} for row in shown]
+    if not _fits(shown, WRAPPED[1]):
         return rows
     click.echo("To fit, some values are shortened or left out: --json prints all.", err=True)
     return shown
 
 
 def _shortened(value: Any) -> Any:
-    """The value; a long list or object as the beginning of its text."""
+    """The value; a time as its distance, a long list or object as the beginning of its text."""
     text = compact(value)
-    return f"{text[: MAX_LIST - 1]}…" if text[0] in "[{" and len(text) > MAX_LIST else value
+    is_long = text[0] in "[{" and len(text) > MAX_LIST
+    return f"{text[: MAX_LIST - 1]}…" if is_long else relative(plain(value)) or value
 
 
-def _fits(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the rows fit as a table. In a pipe everything fits."""
-    widths = [max(map(cell_len, (name, *(_cell(row[name]) for row in rows)))) for name in rows[0]]
+def _fits(rows: Sequence[Mapping[str, Any]], least: int) -> bool:
+    """Whether the rows fit as a table, with texts of ``least`` characters. In a pipe all fits."""
+    widths = [max(_width(text, least) for text in _column(rows, name)) for name in rows[0]]
     return not sys.stdout.isatty() or sum(widths) + 3 * len(widths) < Console().width
+
+
+def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+    return [name, *(_cell(row[name]) for row in rows)]
+
+
+def _width(text: str, least: int) -> int:
+    """The width of a text that is wrapped to ``least`` characters, but not within a word."""
+    return min(cell_len(text), max([least, *map(cell_len, text.split())]))
 
 
 def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[str, Any]]) -> None:
@@ -118,8 +133,10 @@ def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[s
     lines = [[*rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
     if not sys.stdout.isatty():
         click.echo("\n".join(map("\t".join, lines)))
-    elif _fits(rows):
-        table = Table(*lines[0])
+    elif _fits(rows, WRAPPED[1]):
+        table = Table()
+        for name in rows[0]:
+            table.add_column(name, no_wrap=not any(" " in text for text in _column(rows, name)))
         for line in lines[1:]:
             table.add_row(*map(Text, line))
         Console().print(table)
@@ -148,6 +165,9 @@ def _cell(value: Any) -> str:
     match value:
         case None:
             text = ""
+        case dict() if value and all(isinstance(one, dict) for one in value.values()):
+            of = [", ".join(f"{one} {what}" for what, one in of.items()) for of in value.values()]
+            text = "; ".join(map(": ".join, zip(value, of, strict=True)))
         case bool() | dict() | list():
             text = compact(value)
         case _:
