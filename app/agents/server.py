@@ -91,7 +91,7 @@ def _tool(operation: Operation) -> types.Tool:
         input_schema=input_schema(operation),
         annotations=types.ToolAnnotations(
             read_only_hint=operation.is_reading,
-            destructive_hint=operation.method == "delete",
+            destructive_hint=operation.is_destructive,
             idempotent_hint=operation.method in ("get", "put", "delete"),
             open_world_hint=False,
         ),

@@ -15,7 +15,7 @@ from flask.cli import AppGroup
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
 from app.surfaces.commands.answers import where_listed
-from app.surfaces.commands.refusals import Command, Refused, reason
+from app.surfaces.commands.refusals import Command, Refused, WrongArguments, reason
 from app.surfaces.commands.text import printable
 
 ROWS = {"connection_id": "SCIM connection", "resume": "import", "subject": "platform superadmin"}
@@ -26,22 +26,20 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 class OperatorCommand(Command):
-    """A command by hand. An error of the service or of PostgreSQL is one line, with exit code 1."""
+    """A command by hand. An error of the service or of PostgreSQL is one line."""
 
     def refusal(self, ctx: click.Context, fault: Exception) -> click.ClickException | None:
         match fault:
             case Invalid():
                 detail = "; ".join(map(fault_text, fault.errors))
-                return Refused(detail, {"detail": fault.errors})
+                return WrongArguments(detail, {"detail": fault.errors})
             case NotFound() if fault.detail == NotFound.detail:
                 detail = _missing_row(ctx) or fault.detail
                 return Refused(detail, {**fault.body(), "detail": detail})
             case AppError():
                 return Refused(fault.detail, fault.body())
             case RowChanged():
-                return Refused(
-                    "Another transaction changed this row at the same time. Run the command again."
-                )
+                return Refused("Another transaction changed this row. Run the command again.")
             case psycopg2.Error():
                 return Refused(f"PostgreSQL: {first_line(fault)}")
         return super().refusal(ctx, fault)

@@ -18,6 +18,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 JSON = "application/json"
 SCALARS = ("string", "integer", "number", "boolean")
 NOT_SHOWN = ("version", "updated_at", "updated_by_user_id", "created_by_user_id")
+HARMFUL = ("_cancel", "_decline", "_revoke", "_suspend", "rewinds_create")
 MAX_COLUMNS = 8  # of a table whose operation names none
 
 
@@ -95,6 +96,11 @@ class Operation:
     def is_reading(self) -> bool:
         """Whether the operation changes nothing."""
         return self.method == "get"
+
+    @property
+    def is_destructive(self) -> bool:
+        """Whether it deletes something, or ends what somebody has."""
+        return self.method == "delete" or self.name.endswith(HARMFUL)
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:

@@ -18,14 +18,18 @@ from tests.factories import (
     create_domain,
     create_hold,
     create_invitation,
+    create_join_request,
     create_log_stream,
+    create_lot,
     create_member,
+    create_membership,
     create_override,
     create_permission,
     create_preset,
     create_resource,
     create_role,
     create_setup_link,
+    create_subscription,
     create_tenant,
     create_user,
     create_webhook_endpoint,
@@ -37,12 +41,15 @@ NAMES = {
     "api-keys revoke": "Revoke an API key: billing \N{GREEK SMALL LETTER ALPHA} of acme?",
     "billing customers delete": "cus_1",
     "billing prices delete": "Delete a price: ",
+    "credits revoke": "Take back credits of a lot: at most what is left of it: ",
     "custom-fields delete": "team of acme?",
     "domains delete": "Delete a domain, and the join requests that wait because of it: ",
     "emails lift": "suppression list: ada@acme.example?",
     "flags delete-override": "beta of acme?",
     "invitations revoke": "Revoke an invitation that nobody has accepted: ",
+    "join-requests decline": "Decline a join request: eve@acme.example of acme?",
     "log-streams delete": "Delete a log stream",
+    "memberships deactivate": "End a membership: ada@acme.example of acme?",
     "permissions delete": "Delete a permission of the product: ",
     "plans delete": "growth?",
     "platform-admins remove": "of root-1",
@@ -52,13 +59,17 @@ NAMES = {
     "roles delete": "Delete a role: ",
     "scim delete": "Delete a SCIM connection: Directory of acme?",
     "setup-links revoke": "Revoke a setup link: ",
+    "subscriptions cancel": "Record a cancellation: ",
     "tenants delete": "Delete closed with all its data after 30 day(s)",
     "tenants plan clear": "assigned plan: acme?",
     "tenants suspend": "Suspend a tenant: acme?",
     "usage holds release": "End a hold of which nothing was used: ",
+    "users deactivate": "Deactivate a user: ada@acme.example of acme?",
     "users delete": "Erase a user in one tenant, which cannot be undone: ada@acme.example of acme?",
     "users erase": "ada@acme.example, known in 1 tenant(s)",
+    "users update": "Update a user (--no-active): ada@acme.example of acme?",
     "webhook-endpoints delete": "https://hooks.example.com/",
+    "webhook-endpoints update": "Update a webhook endpoint (--no-active): https://hooks.example.com/",
 }
 UNNAMED = {"emails lift", "billing customers delete", "billing prices delete", "resources delete"}
 """These ask before they look, or need more than one name."""
@@ -71,7 +82,8 @@ def rows(app):
     create_tenant(slug="closed", is_active=False)
     preset = create_preset("growth", beta=False)
     create_api_key(tenant, name="billing\N{ESCAPE}\N{GREEK SMALL LETTER ALPHA}")
-    create_user(tenant, email="ada@acme.example")
+    user = create_user(tenant, email="ada@acme.example")
+    endpoint = create_webhook_endpoint(tenant.id)
     save(PlatformAdmin, subject="root-1")
     save(
         PlanAssignment,
@@ -86,12 +98,15 @@ def rows(app):
         "api-keys revoke": row(ApiKey).id,
         "billing customers delete": ("stripe", "cus_1"),
         "billing prices delete": uuid.uuid4(),
+        "credits revoke": create_lot(tenant.id).id,
         "custom-fields delete": create_field(tenant, field_key="team").id,
         "domains delete": create_domain(tenant).id,
         "emails lift": "ada@acme.example",
         "flags delete-override": create_override(tenant, preset, "beta", True).id,
         "invitations revoke": create_invitation(tenant.id).id,
+        "join-requests decline": create_join_request(tenant, email="eve@acme.example").id,
         "log-streams delete": create_log_stream(tenant.id).id,
+        "memberships deactivate": create_membership(tenant, user).id,
         "permissions delete": create_permission("invoices:approve").key,
         "plans delete": "growth",
         "platform-admins remove": "root-1",
@@ -103,13 +118,17 @@ def rows(app):
         "roles delete": create_role(tenant).id,
         "scim delete": create_connection(tenant)[0].id,
         "setup-links revoke": create_setup_link(tenant.id).id,
+        "subscriptions cancel": create_subscription(tenant).id,
         "tenants delete": "closed",
         "tenants plan clear": tenant.id,
         "tenants suspend": tenant.id,
         "usage holds release": create_hold(tenant.id).id,
+        "users deactivate": "ada@acme.example",
         "users delete": "ada@acme.example",
         "users erase": "ada@acme.example",
-        "webhook-endpoints delete": create_webhook_endpoint(tenant.id).id,
+        "users update": "ada@acme.example",
+        "webhook-endpoints delete": endpoint.id,
+        "webhook-endpoints update": endpoint.id,
     }
 
 
@@ -128,7 +147,13 @@ def questions(monkeypatch):
     return asked
 
 
-REQUIRED = {"tenants suspend": ("--reason", "Unpaid"), "rewinds create": ("1m", "--no-dry-run")}
+REQUIRED = {
+    "credits revoke": ("--reason", "Refunded"),
+    "rewinds create": ("1m", "--no-dry-run"),
+    "tenants suspend": ("--reason", "Unpaid"),
+    "users update": ("--no-active",),
+    "webhook-endpoints update": ("--no-active",),
+}
 
 
 def invoke(app, words, named, **options):
@@ -158,6 +183,15 @@ class TestHarmfulCommands:
 
 
 class TestAnswers:
+    def test_are_not_asked_about_a_change_that_ends_nothing(self, app, rows, questions):
+        named = rows["users update"]
+        run = app.test_cli_runner().invoke
+
+        renamed = run(args=["users", "update", named, "--first-name", "Augusta"])
+        activated = run(args=["users", "activate", named])
+
+        assert (renamed.exit_code, activated.exit_code, questions) == (0, 0, [])
+
     @pytest.mark.parametrize("reply", ["n\n", ""])
     def test_does_nothing_without_a_yes(self, app, rows, reply):
         ended = invoke(app, "api-keys revoke", rows["api-keys revoke"], input=reply)

@@ -4,8 +4,13 @@ import json
 
 import pytest
 
+from app.surfaces.commands.refusals import FORMS
+from app.surfaces.commands.resolver import Resolver
+from app.surfaces.in_process import InProcess, operations
 from tests.factories import (
+    create_api_key,
     create_membership,
+    create_preset,
     create_role,
     create_subscription,
     create_tenant,
@@ -55,7 +60,7 @@ def test_names_what_was_written(app, words, place):
 
     ended = app.test_cli_runner().invoke(args=words)
 
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert f"Error: {place}: " in ended.stderr
 
 
@@ -172,7 +177,7 @@ def test_names_the_options_of_which_one_is_needed(app, words, sentence):
     ("words", "sentence"),
     [
         (["tenants", "create", "--idp-org-id", "o", "--name", "n", "--slug", "Acme"],
-         "--slug: Acme is not of the allowed form ^[a-z0-9]+(-[a-z0-9]+)*$"),
+         "--slug: Acme is not of the allowed form: lower-case letters and digits, with single hyphens"),
         (["access", "explain", "users:read", "--key", "x"], "--key: x is not an id"),
         (["rewinds", "create", "acme", "1m", "--only", "x"], "--only: x is not an id"),
         (["log-streams", "create", "--tenant", "acme", "--kind", "https", "--config", '{"ur": 1}'],
@@ -185,8 +190,19 @@ def test_says_in_words_what_is_wrong(app, words, sentence):
 
     ended = app.test_cli_runner().invoke(args=words)
 
-    assert ended.exit_code == 1
+    assert ended.exit_code == 2
     assert sentence in ended.stderr
+
+
+def test_has_words_for_the_form_of_each_name(app):
+    forms = {
+        one.schema["pattern"]
+        for operation in operations(app)
+        for one in operation.arguments
+        if one.place == "body" and "pattern" in one.schema
+    }
+
+    assert forms - {*FORMS} == set()
 
 
 def test_refuses_a_target_that_is_no_id(app):
@@ -197,7 +213,7 @@ def test_refuses_a_target_that_is_no_id(app):
     of_a_limit = run(args=["audit", "history", "limit", "seats"])
 
     assert ended.stderr == f"Error: Give the id of the webhook_endpoint, not {url}.\n"
-    assert (ended.exit_code, of_a_limit.exit_code) == (1, 0)
+    assert (ended.exit_code, of_a_limit.exit_code) == (2, 0)
 
 
 def test_asks_for_the_tenant_of_an_override(app):
@@ -211,6 +227,7 @@ def test_asks_for_the_tenant_of_an_override(app):
 def test_names_the_missing_row_of_a_body(app):
     tenant = create_tenant()
     membership = create_membership(tenant, create_user(tenant))
+    create_role(tenant, key="clerks")
 
     ended = app.test_cli_runner().invoke(
         prog_name="flask",
@@ -218,8 +235,8 @@ def test_names_the_missing_row_of_a_body(app):
               "--membership", str(membership.id)]
     )  # fmt: skip
 
-    told = "Error: There is no role clerk; find it with flask roles list.\n"
-    assert (ended.exit_code, ended.stderr) == (1, told)
+    told = "There is no role clerk; find it with flask roles list. Did you mean clerks?"
+    assert (ended.exit_code, ended.stderr) == (1, f"Error: {told}\n")
 
 
 def test_names_the_missing_resource_of_a_body(app):
@@ -236,7 +253,8 @@ def test_names_the_missing_resource_of_a_body(app):
 
 
 def test_a_wrong_plan_or_role_is_refused_with_the_command_that_lists_them(app):
-    create_tenant(slug="acme")
+    create_role(create_tenant(slug="acme"), key="clerk")
+    create_preset("growth", beta=False)
     role = [
         "roles",
         "create",
@@ -252,13 +270,16 @@ def test_a_wrong_plan_or_role_is_refused_with_the_command_that_lists_them(app):
     for words, listed in (
         (
             ["tenants", "plan", "set", "acme", "growht", "--until", "14d"],
-            "growht; find it with flask plans list",
+            "growht; find it with flask plans list. Did you mean growth?",
         ),
-        ([*role, "--inherits", "clrek"], "clrek; find it with flask roles list"),
+        (
+            [*role, "--inherits", "clrek"],
+            "clrek; find it with flask roles list. Did you mean clerk?",
+        ),
     ):
         ended = app.test_cli_runner().invoke(args=words, prog_name="flask")
 
-        assert (ended.exit_code, ended.stderr.endswith(f"{listed}\n")) == (1, True), ended.stderr
+        assert (ended.exit_code, ended.stderr.endswith(f"{listed}\n")) == (2, True), ended.stderr
 
 
 @pytest.mark.parametrize("verb", ["show", "log"])
@@ -267,6 +288,47 @@ def test_names_the_command_that_lists_ids(app, verb):
 
     sentence = "There is no SCIM connection Entra; give its id (flask scim list)."
     assert ended.stderr == f"Error: {sentence}\n"
+
+
+class TestNames:
+    """A name of no row is answered with the nearest name that the credential may see."""
+
+    @pytest.mark.parametrize(
+        ("words", "near"),
+        [
+            ("tenants show acmee", "acme"),
+            ("users show adda@acme.example", "ada@acme.example"),
+            ("plans show growt", "growth"),
+            ("roles list --tenant acmee", "acme"),
+        ],
+    )
+    def test_that_is_near_is_suggested(self, app, words, near):
+        create_user(create_tenant(slug="acme"), email="ada@acme.example")
+        create_preset("growth", beta=False)
+
+        ended = app.test_cli_runner().invoke(args=words.split())
+
+        assert ended.exit_code == 1
+        assert ended.stderr.endswith(f" Did you mean {near}?\n")
+
+    def test_that_is_far_is_not(self, app):
+        create_tenant(slug="acme")
+
+        ended = app.test_cli_runner().invoke(args=["tenants", "show", "globex"])
+
+        assert "Did you mean" not in ended.stderr
+
+    def test_of_another_tenant_is_not(self, app):
+        own = create_tenant(slug="globex")
+        create_user(create_tenant(slug="acme"), email="ada@acme.example")
+        key = create_api_key(own, permissions=["users:read", "tenants:read"])
+
+        def send(request):
+            headers = {**request.headers, "Authorization": f"Bearer {key}"}
+            return InProcess(app.wsgi_app)(request._replace(headers=headers))
+
+        assert Resolver(send).nearest("tenant", "acmee") == ""
+        assert Resolver(send).nearest("user", "adda@acme.example") == ""
 
 
 def test_tells_what_a_change_did_not_do(app):

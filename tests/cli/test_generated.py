@@ -20,7 +20,13 @@ from app.surfaces.in_process import operations
 from app.surfaces.operations import Answer, Argument, Request
 from tests.cli.test_help import commands
 from tests.database import query, row
-from tests.factories import create_api_key, create_member, create_tenant, create_user
+from tests.factories import (
+    create_api_key,
+    create_log_stream,
+    create_member,
+    create_tenant,
+    create_user,
+)
 
 ID = "01936f2e-7a3b-7c1d-9e4f-2b6a8c0d1e2f"
 MOMENT = "2030-01-31T12:00:00Z"
@@ -40,7 +46,8 @@ def sent(monkeypatch) -> list[Request]:
     def send(request: Request) -> Answer:
         requests.append(request)
         row = {"id": ID, "slug": "acme", "to_position": "7", "tenant": {"id": ID, "slug": "acme"}}
-        is_list = request.method == "GET" and not request.path.endswith(ID)
+        row["allowed"] = True
+        is_list = request.method == "GET" and not request.path.endswith((ID, "/explain"))
         return Answer(200, {}, {"data": [] if is_list else row, "next_cursor": None})
 
     monkeypatch.setattr(flask_groups, "in_process", lambda app: send)
@@ -90,7 +97,7 @@ def words_of(command: GeneratedCommand) -> tuple[list[str], dict[str, tuple[str,
     for name, value in command.spelling.fixed.items():
         place = next(one.place for one in command.operation.arguments if one.name == name)
         expected[name] = (place, value)
-    options += ["--yes"] if command.destroys else []
+    options += ["--yes"] if command.may_destroy else []
     return [*options, "--", *(text for _, text in sorted(positional))], expected
 
 
@@ -209,7 +216,7 @@ class TestBody:
     def test_that_is_no_object_is_refused_by_the_api(self, app):
         ended = app.test_cli_runner().invoke(args=["plans", "create", "--body", "-"], input="[]")
 
-        assert ended.exit_code == 1
+        assert ended.exit_code == 2
         assert ended.stderr.startswith("Error: --body: ")
 
 
@@ -325,3 +332,33 @@ def test_a_word_that_is_not_known_is_answered_with_a_suggestion(app, words, sugg
 def test_a_command_by_hand_replaces_a_generated_one(app):
     assert not isinstance(commands(app)["tenants delete"], GeneratedCommand)
     assert isinstance(commands(app)["tenants list"], click.Command)
+
+
+class TestExitCode:
+    """It is 1 where the answer is no."""
+
+    @pytest.mark.parametrize(("role", "code"), [("owner", 0), ("viewer", 1)])
+    def test_of_an_explanation(self, app, tenant, role, code):
+        user, *_ = create_member(tenant, role)
+        words = ["access", "explain", "users:write", "--user", user.email, "--json"]
+
+        ended = app.test_cli_runner().invoke(args=words)
+
+        assert (ended.exit_code, json.loads(ended.stdout)["allowed"]) == (code, not code)
+
+
+def test_work_that_goes_on_is_followed_by_the_command_that_shows_its_result(app, tenant):
+    stream = create_log_stream(tenant.id).id
+
+    ended = app.test_cli_runner().invoke(
+        args=["log-streams", "test", str(stream)], prog_name="flask"
+    )
+
+    told = f"Under way. This shows the result: flask log-streams show {stream}\n"
+    assert (ended.exit_code, ended.stderr) == (0, told)
+
+
+def test_a_command_of_the_past_does_not_speak_of_includes(app):
+    help_of = app.test_cli_runner().invoke(args=["history", "show", "--help"]).stdout
+
+    assert "--include" not in help_of

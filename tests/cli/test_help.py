@@ -19,9 +19,9 @@ WITHOUT_JSON = {
 }  # fmt: skip
 TOP = (*COMMANDS, *DEVELOPMENT_COMMANDS)
 HARMFUL = {
-    "api-keys revoke", "billing customers delete", "billing prices delete", "custom-fields delete", "domains delete", "emails lift", "flags delete-override", "invitations revoke", "log-streams delete", "permissions delete", "plans delete", "resources delete", "rewinds create", "role-assignments delete", "roles delete",
-    "platform-admins remove", "scim delete", "setup-links revoke", "tenants delete", "tenants plan clear", "tenants suspend",
-    "usage holds release", "users delete", "users erase", "webhook-endpoints delete",
+    "api-keys revoke", "billing customers delete", "billing prices delete", "credits revoke", "custom-fields delete", "domains delete", "emails lift", "flags delete-override", "invitations revoke", "join-requests decline", "log-streams delete", "memberships deactivate", "permissions delete", "plans delete", "resources delete", "rewinds create", "role-assignments delete", "roles delete",
+    "platform-admins remove", "scim delete", "setup-links revoke", "subscriptions cancel", "tenants delete", "tenants plan clear", "tenants suspend",
+    "usage holds release", "users deactivate", "users delete", "users erase", "users update", "webhook-endpoints delete", "webhook-endpoints update",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import json
 from contextlib import redirect_stdout
 from datetime import timedelta
 
+import click
 import pytest
 
 from app.core.clock import rfc3339, utcnow
@@ -59,6 +60,17 @@ class TestOnATerminal:
         assert len(printed.splitlines()) == 6
         assert ("xx…" in printed, "1" * 36 in printed) == (columns == 80, columns == 200)
         assert ("--json" in capsys.readouterr().err) == (columns == 80)
+
+    def test_texts_are_wrapped_and_times_shortened_before_a_table_becomes_blocks(self, monkeypatch):
+        monkeypatch.setenv("COLUMNS", "100")
+        long_ago = rfc3339(utcnow() - timedelta(days=3, seconds=9))
+        row = {"id": "1" * 36, "at": long_ago, "error": None, "change": "one two " * 9}
+
+        printed = shown(print_rows, [row, row], list(row), as_json=False)
+
+        assert f"│ {'1' * 36} │ 3 days ago │ one two one" in printed
+        assert "error" not in printed
+        assert max(map(len, click.unstyle(printed).splitlines())) <= 100
 
     def test_a_table_that_fits_is_a_table(self):
         printed = shown(print_rows, [WIDE], ["id", "name"], as_json=False)
@@ -146,6 +158,20 @@ class TestLists:
 
         assert [one["id"] for one in json.loads(ended.stdout)] == ids[1:]
 
+    def test_have_the_command_of_each_list(self, app):
+        printed = app.test_cli_runner().invoke(args=["operations", "work"]).stdout
+
+        assert "\tsubscriptions list --status-class past_due\n" in printed
+        assert "\ttenants list --at-limit\n" in printed
+        assert "/v1/" not in printed
+
+    def test_of_the_past_have_no_columns_of_what_is_included(self, app):
+        create_user(create_tenant(slug="acme"))
+
+        ended = self.list_users(app, "--as-of", rfc3339(utcnow()))
+
+        assert (ended.exit_code, "tenant.slug" in ended.stdout) == (0, False)
+
     def test_have_columns_of_what_is_included(self, app):
         create_user(create_tenant(slug="acme"))
 
@@ -168,3 +194,8 @@ class TestOneRow:
         print_fields({"until": rfc3339(utcnow() + timedelta(days=13)), "name": "2026"})
 
         assert "(in 13 days)" in capsys.readouterr().out
+
+    def test_has_counts_in_words(self, capsys):
+        print_fields({"counts": {"users": {"updated": 3, "removed": 1}, "roles": {"created": 2}}})
+
+        assert "users: 3 updated, 1 removed; roles: 2 created\n" in capsys.readouterr().out

@@ -11,15 +11,15 @@ from flask.cli import ScriptInfo
 from app.surfaces.commands.command import GeneratedCommand
 
 INTRODUCTION = """\
-`flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0, 1 for a refusal or a fault, 2 for wrong arguments. An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
+`flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0; 1 for a refusal, a fault, or an answer with `allowed: false` (`access explain`, `history explain`, `usage check`, `usage consume`); 2 for wrong arguments, also where the service refuses their values (422). An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
 
 Most commands are generated from the operations of the OpenAPI document, with an option for each parameter and each field of the body, and have the rights of the platform. `--body FILE` takes a whole body in JSON. An option for a list or an object is repeated for each item (`--permission users:read --permission users:write`). Other values that are not text are JSON.
 
 - A tenant is named by its slug, id or `idp_org_id`, a user by the e-mail address, id or `idp_user_id`, a membership by its id or the member's e-mail address, a plan by its name, a subscription by the provider's id, an override by the flag's key and `--tenant`.
 - A time is a date, a time (UTC without an offset) or a span such as `14d`, `2w`, `12h`, `30m`. A span leads into the future, and in a filter into the past, except in `--plan-ends-before` and `--certificate-ends-before`. `+` and `-` say which.
 - A list prints one page, of `--limit` rows, after `--cursor`. `--all` reads all pages. `--order`, `--created-after`, `--created-before` and `--updated-after` are the API's [parameters](../concepts/requests.md#answers).
-- `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line; in a pipe with tabs and whole values.
-- A command that deletes, revokes, erases, suspends or rewinds asks first. `--yes` skips the question.
+- `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line; in a pipe with tabs and whole values. A narrow terminal shortens and wraps them.
+- A command that deletes, erases, revokes, cancels, declines, suspends, deactivates or rewinds asks first, also `update --no-active`. `--yes` skips the question. Without an answer, as in a script, nothing is changed, and the exit code is 1.
 - `eval "$(_FLASK_COMPLETE=bash_source flask)"` completes commands, options and values in bash (also `zsh_source` and `fish_source`).
 
 [`controlplane`](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -13,7 +13,7 @@ import click
 from ..operations import Answer, Operation, Request, Send
 from .names import ABBREVIATIONS
 from .parameters import MOMENTS, OPTIONS, is_id
-from .refusals import Incomplete, Refused, reason
+from .refusals import Refused, WrongArguments, reason
 from .text import printable
 
 NOT_FOUND = "Not Found"
@@ -24,8 +24,8 @@ NOTES = {
 """What a header of a success means."""
 LISTED = ("connection_id", "endpoint_id", "event_id", "field_id", "import_id", "key_id")
 """What only an id names, which the ``list`` of the group shows."""
-HINTS = {"plan preset of this name": "plans list", "role of this key": "roles list"}
-"""The command that shows which names there are, by the reason of a refusal."""
+HINTS = {"plan preset of this name": "plan", "role of this key": "role"}
+"""The kind of the row that is missing, by the reason of a refusal."""
 
 
 def get(send: Send, path: str, query: Mapping[str, str] | None = None, *, missing: str = "") -> Any:
@@ -38,11 +38,12 @@ def succeeded(
     *,
     labels: Mapping[str, str] = MappingProxyType({}),
     missing: str = "",
+    nearest: Callable[[str, str], str] = lambda kind, name: "",
 ) -> Answer:
     """The answer of a success; raises Refused for any other.
 
     ``labels`` has the command's names of arguments. ``missing`` is the sentence for a 404 that only
-    says "Not Found".
+    says "Not Found"; ``nearest`` asks whether another name of a kind was meant.
     """
     if answer.status < 400:
         for name, text in NOTES.items():
@@ -54,10 +55,8 @@ def succeeded(
     if isinstance(detail, list):
         if all(entry["type"] == "missing" and len(entry["loc"]) == 2 for entry in detail):
             absent = ", ".join(_place(entry["loc"], labels) for entry in detail)
-            raise Incomplete(f"Missing {absent}.", body)
-        faults = [_fault(entry, labels) for entry in detail]
-        refusal = Incomplete if all(told.startswith("Give ") for told in faults) else Refused
-        raise refusal("; ".join(faults), body)
+            raise WrongArguments(f"Missing {absent}.", body)
+        raise WrongArguments("; ".join(_fault(entry, labels, nearest) for entry in detail), body)
     if answer.status == 404 and missing and detail in (NOT_FOUND, None):
         detail = missing
         body = {**(body or {}), "detail": missing}
@@ -97,14 +96,18 @@ def found_with(words: str) -> str:
     return f"; find it with {click.get_current_context().find_root().info_name} {words}"
 
 
-def _fault(entry: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+def _fault(
+    entry: Mapping[str, Any], labels: Mapping[str, str], nearest: Callable[[str, str], str]
+) -> str:
     """What is wrong, and where, with the command's names of arguments such as ``user_id``."""
     told = reason(entry)
     if told.startswith("give "):  # some of several options
         return re.sub(r"\w+", lambda found: labels.get(found[0], found[0]), f"G{told[1:]}.")
     told = re.sub(r"\w+_id\b", lambda found: labels.get(found[0], found[0]), told)
-    hints = [found_with(HINTS[words]) for words in HINTS if words in told]
-    return f"{_place(entry['loc'], labels)}: {told}{''.join(hints)}"
+    for kind in (HINTS[words] for words in HINTS if words in told):
+        near = nearest(kind, str(entry["input"]))
+        told += found_with(f"{kind}s list") + (near and f".{near}")
+    return f"{_place(entry['loc'], labels)}: {told}"
 
 
 def _place(loc: list[Any], labels: Mapping[str, str]) -> str:

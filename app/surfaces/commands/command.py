@@ -12,10 +12,10 @@ import click
 from ..operations import JSON, Answer, Operation, Send
 from .answers import missing_row, succeeded
 from .common_options import further_options, offered
-from .names import CONFIRMED, DESTRUCTIVE, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling
+from .names import CONFIRMED, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling, command_of
 from .parameters import MOMENTS, argument_of, destination, label_of, option_of, told_of, value_of
 from .question import question_about, read_row, shown_by
-from .refusals import Command, Incomplete, ask
+from .refusals import Command, WrongArguments, ask
 from .resolver import Resolver
 from .text import in_words, print_json
 
@@ -32,11 +32,14 @@ class GeneratedCommand(Command):
     ) -> None:
         self.operation = operation
         self.spelling = spelling
+        self.known = known
         self.connect = connect
-        self.destroys = operation.method == "delete" or operation.name in DESTRUCTIVE
         self.confirmed = CONFIRMED.get(operation.name)
-        self.shown = shown_by(operation, known) if self.destroys else None
+        self.shown = shown_by(operation, known)
         arguments = offered(operation, spelling)
+        ends = operation.method == "patch" and any(one.name == "is_active" for one in arguments)
+        ends = ends or spelling.fixed.get("is_active") is False
+        self.may_destroy = operation.is_destructive or ends
         self.labels = {"include": "--include"} | {
             one.name: label_of(one, is_positional=one.name in spelling.positional)
             for one in arguments
@@ -52,12 +55,12 @@ class GeneratedCommand(Command):
             if name in tabled and (operation.is_list or "x-columns" in operation.about)
         ]
         told = SUMMARIES.get(" ".join(spelling.words))
-        summary, clause = told or operation.summary, told or operation.clause
+        self.summary, clause = told or operation.summary, told or operation.clause
         super().__init__(
             spelling.words[-1],
             callback=self.run,
             params=list(self._parameters()),
-            help="\n\n".join([in_words(f"{summary}.", self.labels), *self._explanations()]),
+            help="\n\n".join([in_words(f"{self.summary}.", self.labels), *self._explanations()]),
             short_help=in_words(f"{clause}.", self.labels),
             # A value such as -1 or -1h is not an option.
             context_settings={"ignore_unknown_options": self._takes_numbers()},
@@ -87,9 +90,11 @@ class GeneratedCommand(Command):
         resolved = {name: resolver.id_of(name, value, written) for name, value in written.items()}
         named = {**(body if isinstance(body, dict) else {}), **written}
         is_preview = self.operation.name in PREVIEWED and named.get("dry_run", True) is True
-        if self.destroys and not is_preview and (self.confirmed or not yes):
+        destroys = self.operation.is_destructive or named.get("is_active") is False
+        if self.may_destroy and destroys and not is_preview and (self.confirmed or not yes):
             row = read_row(self.shown, resolved, send, named=written)
-            ask(question_about(self.operation, resolved, row), yes=yes)
+            told = self.summary.partition(";")[0] + " (--no-active)" * ("is_active" in values)
+            ask(question_about(told, self.operation, resolved, row), yes=yes)
             if self.confirmed:
                 resolved[self.confirmed] = row[self.confirmed]
         if self.included and not {"include", "as_of"} & resolved.keys():
@@ -106,6 +111,13 @@ class GeneratedCommand(Command):
             self._print(answer.body, as_json=as_json)
         if is_preview:
             self._print_next(named, answer.body["data"])
+        elif answer.status == 202 and self.shown and self.shown.group == self.operation.group:
+            ids = shlex.join(str(resolved[name]) for name in self.shown.names_in("path"))
+            words = " ".join([*self.spelling.words[:-1], "show", ids])
+            root = click.get_current_context().find_root().info_name
+            click.echo(f"Under way. This shows the result: {root} {words}", err=True)
+        if "allowed" in self.operation.data.get("properties", ()):
+            click.get_current_context().exit(answer.body["data"]["allowed"] is False)
 
     def _check_required(self, values: Mapping[str, Any]) -> None:
         """Refuse missing options, with exit code 2, before anything is asked or sent."""
@@ -115,7 +127,7 @@ class GeneratedCommand(Command):
             if one.required and one.name not in values
         ]
         if missing:
-            raise Incomplete(f"Missing {', '.join(missing)}.")
+            raise WrongArguments(f"Missing {', '.join(missing)}.")
 
     def _parameters(self) -> Iterator[click.Parameter]:
         by_name = {one.name: one for one in self.offered.values()}
@@ -127,7 +139,7 @@ class GeneratedCommand(Command):
             if name not in positional:
                 yield option_of(one, reads=reads)
         yield from further_options(
-            self.operation, self.spelling, list(by_name.values()), destroys=self.destroys
+            self.operation, self.spelling, list(by_name.values()), destroys=self.may_destroy
         )
 
     def _explanations(self) -> Iterator[str]:
@@ -157,7 +169,10 @@ class GeneratedCommand(Command):
             raise click.UsageError(str(fault)) from None
         answer = send(request)
         missing = missing_row(self.operation, named, answer)
-        return succeeded(answer, labels=self.labels, missing=missing)
+        nearest = Resolver(send, values.get("tenant_id")).nearest
+        if answer.status == 404 and "role" in named and "no role" in missing:
+            missing += nearest("role", named["role"])
+        return succeeded(answer, labels=self.labels, missing=missing, nearest=nearest)
 
     def _body(self, fields: dict[str, Any], given: Any) -> Any:
         """The JSON body: that of ``--body``, with the fields that options have."""
@@ -219,6 +234,11 @@ class GeneratedCommand(Command):
         else:
             from .output import print_rows
 
-            print_rows(rows, self.operation.columns, as_json=False)
+            columns = self.operation.columns
+            if rows and self.included and not rows[0].keys() & {*self.included}:  # of the past
+                columns = tuple(name for name in columns if "." not in name)
+            if self.operation.name == "operations_state_list_work":
+                rows = [{**row, "list": command_of(row["list"], self.known)} for row in rows]
+            print_rows(rows, columns, as_json=False)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)

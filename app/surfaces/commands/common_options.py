@@ -20,19 +20,21 @@ def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
     is_variant = any(
         one.name in spelling.fixed for one in operation.arguments if one.place == "body"
     )
-    return [
-        replace(
-            one,
-            required=False,
-            schema={**one.schema, "default": spelling.defaults[one.name]},
-        )
-        if one.name in spelling.defaults
-        else one
+    found = [
+        one
         for one in operation.arguments
         if one.name not in (*spelling.fixed, *REFUSED_HEADERS, CONFIRMED.get(operation.name))
         and (one.required or one.place != "body" or not is_variant)
         and not (one.name == "include" and "as_of" in spelling.positional)
     ]
+    for place, one in enumerate(found):
+        if one.name in spelling.defaults:
+            schema = {**one.schema, "default": spelling.defaults[one.name]}
+            found[place] = replace(one, required=False, schema=schema)
+        elif one.name == "as_of" and one.name in spelling.positional:
+            told = one.description.replace(" Not with `include`.", "")
+            found[place] = replace(one, description=told)
+    return found
 
 
 def further_options(

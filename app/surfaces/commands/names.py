@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
 from ..operations import Operation
+from .parameters import label_of
 
 GROUPS = {
     "access": "Explain why requests are allowed or refused.",
@@ -164,7 +166,6 @@ SUMMARIES = {
 """What commands do, where it is a part of what their operation does."""
 
 WITHOUT_A_WORD = {"search": "for"}  # the command of a group that needs no word
-DESTRUCTIVE = {"tenants_suspend", "rewinds_create"}  # besides every DELETE
 PREVIEWED = {"rewinds_create"}  # with `dry_run`, true by default
 CONFIRMED = {"tenants_request_deletion": "slug"}  # a field of the body that repeats one of the row
 PRINTED_AS_JSON = {"flags_export_flagd", "privacy_export"}  # for people, too
@@ -200,6 +201,16 @@ def spellings(operation: Operation) -> Iterator[Spelling]:
             {name[:-1]: value for name, value in values.items() if name.endswith("?")},
             takes_words=text.endswith("..."),
         )
+
+
+def command_of(url: str, known: list[Operation]) -> str:
+    """The command that lists what the path and query do; includes are left out."""
+    path, _, query = url.partition("?")
+    operation = next(one for one in known if one.is_reading and one.path == path)
+    labels = {one.name: label_of(one, is_positional=False) for one in operation.arguments}
+    given = [f"{labels[name]} {value}" for name, value in parse_qsl(query) if name != "include"]
+    words = " ".join([*next(spellings(operation)).words, *given])
+    return words.replace(" true", "")
 
 
 def _default(operation: Operation) -> str:

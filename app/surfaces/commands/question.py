@@ -29,20 +29,22 @@ def read_row(
         return {}
     chosen = {"tenant_id"} & {*shown.names_in("query")} & values.keys()
     place = {name: values[name] for name in (*shown.names_in("path"), *chosen)}
-    include = {"include": "tenant"} if "tenant" in shown.includes else {}
-    answer = send(shown.request({**place, **include}))
-    row: Mapping[str, Any] = succeeded(answer, missing=missing_row(shown, named, answer)).body[
-        "data"
-    ]
-    return row
+    if include := [name for name in ("tenant", "user") if name in shown.includes]:
+        place["include"] = include
+    answer = send(shown.request(place))
+    body = succeeded(answer, missing=missing_row(shown, named, answer)).body
+    return dict(body["data"])
 
 
-def question_about(operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """The question whether to continue, with the name of the row."""
+def question_about(
+    told: str, operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any]
+) -> str:
+    """The question whether to do what is ``told``, with the name of the row."""
+    row = {**(row.get("user") or {}), **row}
     known = [str(row[name]) for name in LABELS if row.get(name) is not None]
     path = " ".join(str(values[name]) for name in operation.names_in("path"))
     label, of = known[0] if known else path, ""
     tenant = row.get("tenant")
     if isinstance(tenant, dict) and tenant["slug"] != label:
         of = f" of {tenant['slug']}"
-    return f"{operation.summary.partition(';')[0]}: {label}{of}?"
+    return f"{told}: {label}{of}?"

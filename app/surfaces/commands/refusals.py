@@ -11,9 +11,19 @@ from .text import print_json, printable
 
 REASONS = {  # for some types of errors, in place of FastAPI's
     "extra_forbidden": "there is no such field",
-    "string_pattern_mismatch": "{} is not of the allowed form {}",
+    "string_pattern_mismatch": "{} is not of the allowed form: {}",
     "uuid_parsing": "{} is not an id",
 }
+
+FORMS = {
+    r"^[a-z0-9]+(-[a-z0-9]+)*$": "lower-case letters and digits, with single hyphens between them",
+    r"^[a-z][a-z0-9_]{0,62}$": "a lower-case letter, then at most 62 of a-z, 0-9 and _",
+    r"^[a-z][a-z0-9_-]{0,63}$": "a lower-case letter, then at most 63 of a-z, 0-9, _ and -",
+    r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$": "a letter, then at most 63 letters, digits, _, ., : and -",
+    r"^[A-Za-z0-9._-]{1,128}$": "1 to 128 letters, digits, ., _ and -",
+    r"^[^\x01-\x1F\x7F-\x9F]*$": "text without control characters",
+}
+"""The patterns of names, in words."""
 
 
 class Refused(click.ClickException):
@@ -24,8 +34,8 @@ class Refused(click.ClickException):
         self.body = body
 
 
-class Incomplete(Refused):
-    """The command lacks an option."""
+class WrongArguments(Refused):
+    """Values are missing or wrong: what the API answers with 422."""
 
     exit_code = 2
 
@@ -87,7 +97,8 @@ def reason(fault: Mapping[str, Any]) -> str:
     """
     told, value = str(fault["msg"]).removeprefix("Value error, "), fault["input"]
     if known := REASONS.get(fault["type"]):
-        return known.format(printable(str(value)[:100]), *fault.get("ctx", {}).values())
+        context = [FORMS.get(str(one), one) for one in fault.get("ctx", {}).values()]
+        return known.format(printable(str(value)[:100]), *context)
     if fault["type"] == "value_error" and value and isinstance(value, str):
         return f"{told.rstrip('.')}: {printable(value[:100])}"
     return told

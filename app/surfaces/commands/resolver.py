@@ -9,7 +9,7 @@ from uuid import UUID
 from ..operations import Request, Send
 from .answers import found_with, get, succeeded
 from .parameters import OPTIONS, is_id
-from .refusals import Refused
+from .refusals import Refused, WrongArguments
 from .text import printable
 
 Row = Mapping[str, Any]
@@ -21,11 +21,12 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "subscription": ("/v1/billing/subscriptions", ("bp_subscription_id",)),
     "membership": ("/v1/memberships/tenant", ()),
     "override": ("/v1/billing/flags/overrides", ("flag_key",)),
+    "role": ("/v1/roles", ("key",)),
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
 SEEN_BY = {"plan": "plans list", "membership": "memberships list", "override": "flags overrides"}
 """The command that shows a kind's names, where it is not ``search``."""
-NARROWED = ("user", "subscription", "membership", "override")  # what a tenant has
+NARROWED = ("user", "subscription", "membership", "override", "role")  # what a tenant has
 WITHOUT_ID = ("audit_events", "console", "limit", "platform_admin", "usage")
 """The types of targets in the audit trail that have other names than ids."""
 
@@ -46,7 +47,7 @@ class Resolver:
         if name == "target_id" and (target := values.get("target_type")):
             kind = OPTIONS.get(f"{target}_id")
             if kind is None and target not in WITHOUT_ID and not is_id(value):
-                raise Refused(f"Give the id of the {target}, not {printable(value)}.")
+                raise WrongArguments(f"Give the id of the {target}, not {printable(value)}.")
         if kind not in LISTS or not isinstance(value, str):
             return value
         if is_id(value) and not (kind in NARROWED and self._tenant):
@@ -69,8 +70,9 @@ class Resolver:
             found = get(self._send, path, {"user_id": user["id"], "tenant_id": user["tenant_id"]})
         else:
             found = []
-            if kind == "override" and not narrowed and self._sees_all_tenants():
-                raise Refused(f"Say whose override of {printable(name)}: add --tenant SLUG.")
+            seen = Request("GET", "/v1/tenants", {"limit": "1"}, {})  # by a platform's credential
+            if kind == "override" and not narrowed and self._send(seen).status != 403:
+                raise WrongArguments(f"Say whose override of {printable(name)}: add --tenant SLUG.")
             for field in filters:
                 found = found or self._list(kind, {field: name, **narrowed})
         if len(found) == 1:
@@ -79,10 +81,21 @@ class Resolver:
         where = f" in {self._tenant}" if narrowed else ""
         shown = printable(name)
         if not found:
-            raise _missing(kind, f"{shown}{where}{found_with(SEEN_BY.get(kind, 'search'))}")
+            listed = found_with(SEEN_BY.get(kind, "search"))
+            raise _missing(kind, f"{shown}{where}{listed}", self.nearest(kind, name))
         ids = ", ".join(row["id"] for row in found)
         advice = "give" if where else "add --tenant SLUG, or give"
         raise Refused(f"Several {kind}s are called {shown}{where}: {advice} one of the ids {ids}.")
+
+    def nearest(self, kind: str, name: str) -> str:
+        """The question whether the nearest name of a page was meant; empty without a near one."""
+        from difflib import get_close_matches  # commands that find the row start sooner
+
+        path, fields = LISTS[kind]
+        answer = self._send(Request("GET", path, self._narrowed() if kind in NARROWED else {}, {}))
+        rows = answer.body["data"] if answer.status == 200 else []
+        near = get_close_matches(name, [str(row[(*fields, "id")[0]]) for row in rows], n=1)
+        return f" Did you mean {printable(near[0])}?" if near else ""
 
     def _list(self, kind: str, query: Mapping[str, str]) -> list[Row]:
         """The first page of a list. A tenant's credential cannot list tenants: it gets its own."""
@@ -96,18 +109,14 @@ class Resolver:
             one["tenant"] for one in users if named in (one["tenant"]["slug"], one["idp_org_id"])
         ]
 
-    def _sees_all_tenants(self) -> bool:
-        """Whether this is a platform's credential; a tenant's cannot list tenants."""
-        return self._send(Request("GET", "/v1/tenants", {"limit": "1"}, {})).status != 403
-
     def _narrowed(self) -> dict[str, str]:
         return (
             {} if self._tenant is None else {"tenant_id": self.find("tenant", self._tenant)["id"]}
         )
 
 
-def _missing(kind: str, named: str) -> Refused:
+def _missing(kind: str, named: str, near: str = "") -> Refused:
     """The refusal for a row that does not exist, with the code of the API's 404."""
-    detail = f"There is no {kind} {named}."
+    detail = f"There is no {kind} {named}.{near}"
     code = f"{'plan_preset' if kind == 'plan' else kind}_not_found"
     return Refused(detail, {"detail": detail, "code": code})
