@@ -34,7 +34,7 @@ from tests.factories import create_tenant
 FIRST = itertools.count(1_000, 1_000)
 """The numbers of the first ids of accounts, which share a database."""
 TRUSTED = [name for name, (_, provider) in PAIRS.items() if provider.has_trusted_payloads]
-FEW = int(os.environ.get("BILLING_LIVES", "15"))
+FEW = int(os.environ.get("BILLING_LIVES", "8"))
 FIXTURES = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 EACH = settings(max_examples=FEW, deadline=None, suppress_health_check=FIXTURES)
 

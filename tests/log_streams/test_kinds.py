@@ -196,7 +196,6 @@ class TestEach:
         assert answer.get_json()["detail"][0]["loc"][:2] == ["body", "config"]
         assert targets[kind].requests == []
 
-    @pytest.mark.parametrize("status", [200, 302, 401, 500])
     @pytest.mark.parametrize(
         "said",
         [
@@ -204,20 +203,21 @@ class TestEach:
             *('{"code": {}, "error": "x"}', '{"error": {"message": {}}, "error_description": []}'),
         ],
     )
-    def test_bears_any_answer(self, app, targets, kind, status, said):
-        stream = create(targets, kind, state="paused")
-        targets[kind].faults += [(status, said)] * 2
+    def test_bears_any_answer(self, app, targets, kind, said):
+        for status in (200, 302, 401, 500):
+            stream = create(targets, kind, state="paused")
+            targets[kind].faults[:] = [(status, said)] * 2
 
-        with app.app_context():
-            work.test(str(stream.id))
+            with app.app_context():
+                work.test(str(stream.id))
 
-        found = progress(stream)
-        assert found.tested_at is not None
-        if status == 200:
-            assert found.test_error is None
-        else:
-            assert "\n" not in found.test_error
-            assert len(found.test_error) < 400
+            found = progress(stream)
+            assert found.tested_at is not None
+            if status == 200:
+                assert found.test_error is None
+            else:
+                assert "\n" not in found.test_error
+                assert len(found.test_error) < 400
 
 
 TEMPLATE = {"slack": {"template": "$type"}}
