@@ -112,7 +112,7 @@ def is_text(node: ast.AST) -> bool:
 def has_call(text: str, name: str) -> bool:
     """Whether a SQL text calls the function, or reads the view; ``text`` may be the view's name."""
     form = rf"\b{name}\(" if name in FUNCTIONS else rf"\b(FROM|JOIN) {name}\b|^{name}$"
-    return re.search(form, text) is not None
+    return name in text and re.search(form, text) is not None
 
 
 def installations() -> dict[str, list[str]]:

@@ -111,18 +111,21 @@ OPERATIONS = {
 )
 def test_pairs_end_as_one_after_the_other(app, api, first, second):
     one, other = OPERATIONS[first], OPERATIONS[second]
-    expected = set()
-    for order in {(one, other), (other, one)}:
-        world = World(app, api)
-        for operation in order:
-            operation(world)
-        expected.add(world.state())
-
     world = World(app, api)
+
     answers = at_once([partial(one, world), partial(other, world)])
 
     assert all(answer.status_code < 500 for answer in answers), answers
-    assert world.state() in expected
+    assert any(
+        world.state() == state_after(World(app, api), order)
+        for order in ((one, other), (other, one))
+    )
+
+
+def state_after(world, operations):
+    for operation in operations:
+        operation(world)
+    return world.state()
 
 
 def test_a_role_is_set_after_a_group_that_was_waited_for(app, api):
