@@ -396,7 +396,9 @@ class TestLeftOut:
         assert call("GET", f"/v1/users/{user}")["is_active"] is False
         assert call("GET", path)["is_active"] is False
         assert "Ada" not in str(call("GET", "/v1/users", tenant_id=tenant))
-        assert "ada" not in str(call("GET", f"/v1/rewinds/{done['id']}")["left_out"]).lower()
+        left_out = call("GET", f"/v1/rewinds/{done['id']}")["left_out"]
+        said = [{**one, "id": ""} for one in left_out]  # an id can have these three letters
+        assert "ada" not in str(said).lower()
 
     def test_a_contact_who_was_erased(self, app, call, tenant, add_user, position, go_back):
         user = add_user("ada")
