@@ -37,7 +37,7 @@ def queued(app) -> int:
 
 
 def actions(field_id) -> list[str]:
-    statement = "SELECT action FROM audit_events WHERE target_id = :id ORDER BY created_at"
+    statement = "SELECT action FROM audit_events WHERE target_id = :id ORDER BY id"
     return [row.action for row in query(statement, id=str(field_id))]
 
 

@@ -253,7 +253,7 @@ class TestCertificates:
 
         self.announce(app)
 
-        _, *stored = database.query("SELECT type, data FROM event_outbox ORDER BY created_at")
+        _, *stored = database.query("SELECT type, data FROM event_outbox ORDER BY number")
         assert [row.type for row in stored] == ["sso_connection.certificate_expiring"]
         assert "announced_end" not in stored[0].data
 
