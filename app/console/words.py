@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from app.core.clock import utcnow
 from app.core.json_text import Json
+from app.surfaces.commands.times import relative
 
-UNITS = ((86_400 * 365, "year"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 NOUNS = {
     "api_key": "the API key",
     "override": "the override of",
@@ -76,10 +76,9 @@ def moment(text: str | None, *, empty: str = "–", lead: str = "") -> Markup:
     """How long ago a time is, or in how long; hover shows it, in the reader's zone and in UTC."""
     if not text:
         return Markup('<span class="quiet">{}</span>').format(empty)
-    when = datetime.fromisoformat(text)
-    exact = when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    exact = datetime.fromisoformat(text).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
     shown = Markup('<time datetime="{}" title="{}">{}{}</time>')
-    return shown.format(text, exact, lead, relative(when, utcnow()))
+    return shown.format(text, exact, lead, relative(text))
 
 
 def date(text: str) -> Markup:
@@ -99,17 +98,6 @@ def day(text: str) -> str:
     """The day of a time, in UTC."""
     exact = datetime.fromisoformat(text).astimezone(UTC)
     return f"{exact.day} {exact:%b %Y}"
-
-
-def relative(when: datetime, now: datetime) -> str:
-    """Such as ``in 13 days``, ``2 hours ago`` or ``just now``; only what is past is rounded down."""
-    seconds = (when - now).total_seconds()
-    for size, unit in UNITS:
-        if abs(seconds) >= size:
-            number = round(seconds / size) if seconds > 0 else int(-seconds // size)
-            said = f"{number} {unit}{'s' if number > 1 else ''}"
-            return f"in {said}" if seconds > 0 else f"{said} ago"
-    return "in less than a minute" if seconds > 0 else "just now"
 
 
 def span(begin: str, end: str) -> str:

@@ -106,9 +106,9 @@ def test_another_text_is_refused_with_an_example(text):
         (86_400, "in 1 day"),
         (-3600, "1 hour ago"),
         (-125, "2 minutes ago"),
-        (40 * 86_400, "in 1 month"),
+        (40 * 86_400, "in 40 days"),
         (800 * 86_400, "in 2 years"),
-        (3, "now"),
+        (3, "just now"),
     ],
 )
 def test_the_distance_has_the_largest_unit(noon, seconds, told):

@@ -26,6 +26,7 @@ from app.console.pages.domains import wants_attention
 from app.console.pages.history import Past, past
 from app.core.clock import utcnow
 from app.core.json_text import Json
+from app.surfaces.commands.times import relative
 
 FILTERS = (
     NAME,
@@ -207,7 +208,7 @@ def _assign_or_withdraw(before: Inputs) -> str:
 
 def _assigned(answer: api.Answer) -> str:
     until = answer.data["until"]
-    end = f" and ends {words.relative(datetime.fromisoformat(until), utcnow())}" if until else ""
+    end = f" and ends {relative(until)}" if until else ""
     return f"The plan is {answer.data['plan_name']}{end}."
 
 

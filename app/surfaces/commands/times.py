@@ -11,14 +11,8 @@ import click
 SPAN = re.compile(r"([+-]?)([0-9]{1,5})(m|h|d|w)")
 POSITION = re.compile(r"now|beginning|[0-9]+|[\w=-]{24,}", re.ASCII)
 SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
-UNITS = (
-    ("year", 31_536_000),
-    ("month", 2_592_000),
-    ("day", 86_400),
-    ("hour", 3600),
-    ("minute", 60),
-)
+EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|\+00:00)")
+UNITS = {"year": 31_536_000, "day": 86_400, "hour": 3600, "minute": 60}
 
 
 class Time(click.ParamType):
@@ -84,9 +78,9 @@ def relative(text: str) -> str:
         seconds = (datetime.fromisoformat(text) - utcnow()).total_seconds()
     except ValueError:
         return ""
-    for unit, size in UNITS:
+    for unit, size in UNITS.items():
         if abs(seconds) >= 0.99 * size:  # 14 days, also some minutes later
             number = round(abs(seconds) / size)
             distance = f"{number} {unit}{'' if number == 1 else 's'}"
             return f"in {distance}" if seconds > 0 else f"{distance} ago"
-    return "now"
+    return "just now"
