@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from flask import Response
-
 from app.access import authzen_schemas as schemas
 from app.access.evaluating import Semantic, evaluate
 from app.access.questions import Question
 from app.access.searching import search
 from app.auth.guard import current_actor, current_principal, home_tenant_id, public, requires
 from app.auth.permissions import Permission
-from app.core import json_text
 from app.core.db.list_cursors import pack, unpack
 from app.core.db.queries import id_or_none
 from app.core.errors import Invalid, value_error
@@ -46,7 +43,7 @@ def answered(schema: Any) -> dict[str, Json]:
 @refuses_with_400
 @reads_primary
 @has_past
-def evaluate_one(body: dict[str, Json]) -> Response:
+def evaluate_one(body: dict[str, Json]) -> dict[str, Json]:
     """Decide whether a subject may do something with a resource now (AuthZEN).
 
     The tenant, the user and the membership must be active; a role must give the permission for the
@@ -54,7 +51,7 @@ def evaluate_one(body: dict[str, Json]) -> Response:
     the limit must have something left. `context.reason` says which of these refuses first. With
     `context.consume`, which also needs `usage:write`, a yes has counted the amount.
     """
-    return _answer(_evaluate([Question(**body)])[0])
+    return _evaluate([Question(**body)])[0]
 
 
 @blp.post("/evaluations")
@@ -64,16 +61,18 @@ def evaluate_one(body: dict[str, Json]) -> Response:
 @refuses_with_400
 @reads_primary
 @has_past
-def evaluate_several(body: dict[str, Json]) -> Response:
+def evaluate_several(body: dict[str, Json]) -> dict[str, Json]:
     """Decide up to 100 questions, in their order (AuthZEN).
 
     Without `evaluations` it is one question, answered as at `/access/v1/evaluation`.
     """
     answers = _evaluate(**body)
-    return _answer({"evaluations": answers} if "semantic" in body else answers[0])
+    return {"evaluations": answers} if "semantic" in body else answers[0]
 
 
-def _evaluate(questions: list[Any], semantic: Semantic = Semantic.EXECUTE_ALL) -> list[Json]:
+def _evaluate(
+    questions: list[Any], semantic: Semantic = Semantic.EXECUTE_ALL
+) -> list[dict[str, Json]]:
     if any(isinstance(one, Question) and "consume" in one.context for one in questions):
         current_principal().check(Permission.USAGE_WRITE)
         if AS_OF in current_request().args:
@@ -88,7 +87,7 @@ def _evaluate(questions: list[Any], semantic: Semantic = Semantic.EXECUTE_ALL) -
 @blp.doc(responses=answered(schemas.RESULTS))
 @refuses_with_400
 @reads_primary
-def find_subjects(body: dict[str, Json]) -> Response:
+def find_subjects(body: dict[str, Json]) -> dict[str, Json]:
     """Find the subjects of a type that may do something with a resource (AuthZEN).
 
     A `user` is answered by the `idp_user_id`, or by the id where that is empty. A page can have fewer
@@ -103,7 +102,7 @@ def find_subjects(body: dict[str, Json]) -> Response:
 @blp.doc(responses=answered(schemas.RESULTS))
 @refuses_with_400
 @reads_primary
-def find_resources(body: dict[str, Json]) -> Response:
+def find_resources(body: dict[str, Json]) -> dict[str, Json]:
     """Find the registered resources of a type with which a subject may do something (AuthZEN)."""
     return _search("resource", body)
 
@@ -114,12 +113,12 @@ def find_resources(body: dict[str, Json]) -> Response:
 @blp.doc(responses=answered(schemas.RESULTS))
 @refuses_with_400
 @reads_primary
-def find_actions(body: dict[str, Json]) -> Response:
+def find_actions(body: dict[str, Json]) -> dict[str, Json]:
     """Find the product's permissions that a subject has on a resource (AuthZEN)."""
     return _search("action", body)
 
 
-def _search(kind: str, body: dict[str, Json]) -> Response:
+def _search(kind: str, body: dict[str, Json]) -> dict[str, Json]:
     page = body.pop("page")
     mark = hashlib.sha256(f"{kind} {body}".encode()).hexdigest()[:16]
     after, limit = _place(kind, page["token"], mark), min(page["limit"], schemas.MAX_PAGE)
@@ -128,7 +127,7 @@ def _search(kind: str, body: dict[str, Json]) -> Response:
         {"name": one.id} if kind == "action" else {"type": one.type, "id": one.id} for one in found
     ]
     token = "" if last is None else pack(mark, last)
-    return _answer({"page": {"next_token": token, "count": len(results)}, "results": results})
+    return {"page": {"next_token": token, "count": len(results)}, "results": results}
 
 
 def _place(kind: str, token: str, mark: str) -> str:
@@ -145,14 +144,10 @@ def _place(kind: str, token: str, mark: str) -> str:
     return str(place)
 
 
-def _answer(body: Json) -> Response:
-    return Response(json_text.dumps(body), content_type="application/json")
-
-
 @metadata.get("/.well-known/authzen-configuration")
 @public
 @metadata.doc(responses=answered(schemas.METADATA))
-def get_metadata() -> Response:
+def get_metadata() -> dict[str, Json]:
     """Get the addresses of AuthZEN's endpoints."""
     base = own_address(current_request())
     names = {"access": ("evaluation", "evaluations"), "search": ("subject", "resource", "action")}
@@ -160,4 +155,4 @@ def get_metadata() -> Response:
     found |= {
         f"search_{name}_endpoint": f"{base}/access/v1/search/{name}" for name in names["search"]
     }
-    return _answer({"policy_decision_point": base, **found})
+    return {"policy_decision_point": base, **found}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from flask import Response
-
 from app.audit.includes import TENANT
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
@@ -58,7 +56,7 @@ for _provider in PROVIDERS.values():
 @receivers.alt_response(401, description="No configured secret matches the signature.")
 @receivers.alt_response(413, description="The body is larger than 5 MiB.")
 @receivers.raises(NotFound.of("provider"), DatabaseUnavailable, WebhookSecretMissing)
-def receive_billing_event(provider: str) -> Response:
+def receive_billing_event(provider: str) -> dict[str, Json]:
     """Receive a billing provider's event, signed by its sender.
 
     `provider` is `stripe`, `paddle`, `chargebee`, `lemonsqueezy` or `polar`. Answers as the identity

@@ -73,7 +73,7 @@ class EvaluationFailure(AppError):
 @requires(Permission.FLAGS_READ, while_suspended=True)
 @blp.doc(**ofrep_document.ONE)
 @has_past
-def evaluate_flag(key: str) -> Response:
+def evaluate_flag(key: str) -> dict[str, Json]:
     """Evaluate one flag (OFREP)."""
     context = _context()
     found = evaluate(_tenant_id(context), key, context)
@@ -81,7 +81,7 @@ def evaluate_flag(key: str) -> Response:
     if flag is None:
         details = f"The plan {found.plan_name!r} has no flag {key!r}."
         raise EvaluationFailure("FLAG_NOT_FOUND", details, status=404)
-    return _answer(_success(flag, found.plan_name))
+    return _success(flag, found.plan_name)
 
 
 @blp.post("/flags")
@@ -114,7 +114,8 @@ def evaluate_flags() -> Response:
     is_now = AS_OF not in request.args
     if is_now and isinstance(proof, Proof) and found.grant_key is not None:
         body["eventStreams"] = [_event_stream(tenant_id, proof.grant(tenant_id, found.grant_key))]
-    return _tagged(_answer(body), current, suffix)
+    answer = Response(json_text.dumps(body), content_type="application/json")
+    return _tagged(answer, current, suffix)
 
 
 def _event_stream(tenant_id: UUID, grant: str) -> dict[str, object]:
@@ -182,10 +183,6 @@ def _success(flag: EffectiveFlag, plan_name: str) -> dict[str, Json]:
     if flag.layer is Layer.RULE_FAILED:
         answer |= RULE_FAILURE
     return answer if flag.value is None else {**answer, "value": flag.value}
-
-
-def _answer(body: dict[str, object]) -> Response:
-    return Response(json_text.dumps(body), content_type="application/json")
 
 
 def _tagged(response: Response, tag: str, suffix: str = "") -> Response:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from flask import Flask, Response, request
+from flask import Flask, request
 from flask.blueprints import BlueprintSetupState
 
 from app.auth.guard import current_actor, public, requires
 from app.auth.permissions import Permission
-from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import DatabaseUnavailable
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import of_contract
+from app.core.json_text import Json
 from app.inbox import receiving, service, verification
 from app.inbox.models import WebhookEvent
 from app.inbox.providers import EMAIL, IDENTITY, Receiver
@@ -56,7 +56,7 @@ def _configure(state: BlueprintSetupState) -> None:
 @receivers.alt_response(401, description="No configured secret matches the signature.")
 @receivers.alt_response(413, description=TOO_LARGE)
 @receivers.raises(DatabaseUnavailable, WebhookSecretMissing, SignatureUncheckable)
-def receive_identity_event() -> Response:
+def receive_identity_event() -> dict[str, Json]:
     """Receive an identity provider's lifecycle event, signed by its sender.
 
     Answers `{"status": "accepted", "event_id": …, "duplicate": false}` once the event is stored.
@@ -72,7 +72,7 @@ def receive_identity_event() -> Response:
 @receivers.alt_response(413, description=TOO_LARGE)
 @receivers.raises(DatabaseUnavailable, WebhookSecretMissing, SignatureUncheckable)
 @of_contract
-def receive_email_event() -> Response:
+def receive_email_event() -> dict[str, Json]:
     """Receive an e-mail provider's delivery event, signed by its sender.
 
     Answers as the identity provider's receiver does. For a batch it answers `event_ids`, one per
@@ -121,10 +121,9 @@ def replay_webhook_event(event_id: str) -> WebhookEvent:
     return service.replay(event_id, actor=current_actor())
 
 
-def receive(receiver: Receiver) -> Response:
+def receive(receiver: Receiver) -> dict[str, Json]:
     """Store the events of the current request."""
-    answer = receiving.receive(receiver, request.headers.items(), request.get_data())
-    return Response(json_text.dumps(answer), content_type="application/json")
+    return receiving.receive(receiver, request.headers.items(), request.get_data())
 
 
 BLUEPRINTS = (receivers, events)

@@ -11,12 +11,12 @@ from werkzeug.wrappers import Response as AnyResponse
 from app.auth.guard import bearer_of, public, requires
 from app.auth.permissions import Permission
 from app.config import current_config
-from app.core import json_text
 from app.core.db.pages import Page
 from app.core.http.blueprint import Blueprint
 from app.core.http.endpoint import reads_primary
 from app.core.http.routing import own_address
 from app.core.jobs.queues import connection
+from app.core.json_text import Json
 from app.operations import attention, metrics, service
 from app.operations.attention import Number
 from app.operations.checks.everything import check_all
@@ -38,9 +38,9 @@ state = Blueprint(
 @public
 @blp.response(200, description="The process answers.")
 @blp.alt_response(400, description=NO_HOST)
-def get_health() -> Response:
+def get_health() -> dict[str, str]:
     """Report that the process answers; checks nothing else."""
-    return _answer({"status": "ok"}, 200)
+    return {"status": "ok"}
 
 
 @blp.get("/readyz")
@@ -48,7 +48,7 @@ def get_health() -> Response:
 @blp.response(200, description="The database and the migrations are ready.")
 @blp.alt_response(400, description=NO_HOST)
 @blp.alt_response(503, description="Requests cannot be answered; the body says why.")
-def get_readiness() -> Response:
+def get_readiness() -> tuple[dict[str, Json], int]:
     """Report whether requests can be answered: database and migrations.
 
     Without Redis the answer is 200 with `"redis": "degraded"` among the checks: requests are
@@ -57,9 +57,8 @@ def get_readiness() -> Response:
     """
     checks = service.readiness()
     ready = checks["database"] == checks["migrations"] == "ok"
-    return _answer(
-        {"status": "ok" if ready else "unavailable", "checks": checks}, 200 if ready else 503
-    )
+    status = ("ok", 200) if ready else ("unavailable", 503)
+    return {"status": status[0], "checks": checks}, status[1]
 
 
 @blp.get("/metrics")
@@ -116,10 +115,6 @@ def list_work() -> list[Number]:
     PostgreSQL, Redis, the queues and the stored rows.
     """
     return list(attention.count_work())
-
-
-def _answer(body: object, status: int) -> Response:
-    return Response(json_text.dumps(body), status=status, content_type="application/json")
 
 
 docs = get_swaggerui_blueprint(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flask import Response
-
 from app.auth.guard import current_actor, requires
 from app.auth.permissions import Permission
 from app.auth.tenant_choice import TenantChoiceSchema, target_id
-from app.core import json_text
 from app.core.db.pages import Page
 from app.core.errors import NotFound
 from app.core.http.blueprint import Blueprint
@@ -44,7 +41,7 @@ ANSWER = {
 @blp.arguments(schemas.ConsumeSchema, example=ONE)
 @blp.doc(responses={"200": {**ANSWER, "headers": CONSISTENCY_ANSWER}})
 @blp.raises(LimitReached, BelowZero, NotFound.of("tenant"))
-def consume(body: dict[str, Json]) -> Response:
+def consume(body: dict[str, Json]) -> dict[str, Json]:
     """Count what a tenant uses of a limit; more than a hard limit is refused and not counted.
 
     Of several `entries` each that fits is counted, and `allowed` tells which; then one that does not
@@ -62,7 +59,7 @@ def consume(body: dict[str, Json]) -> Response:
 @blp.doc(responses={"200": ANSWER})
 @blp.raises(NotFound.of("tenant"))
 @reads_primary
-def check(body: dict[str, Json]) -> Response:
+def check(body: dict[str, Json]) -> dict[str, Json]:
     """Ask whether an amount would fit, without counting it.
 
     Each of several `entries` is checked alone. One that does not fit is no error.
@@ -115,10 +112,7 @@ def _entries(body: dict[str, Json]) -> list[Request]:
     return [Request(**entry, loc=("body", "entries", place)) for place, entry in entries]
 
 
-def _answer(decided: Decision | Sequence[Decision]) -> Response:
-    data = (
-        decided.as_answer()
-        if isinstance(decided, Decision)
-        else [decision.as_answer() for decision in decided]
-    )
-    return Response(json_text.dumps({"data": data}), content_type="application/json")
+def _answer(decided: Decision | Sequence[Decision]) -> dict[str, Json]:
+    if isinstance(decided, Decision):
+        return {"data": decided.as_answer()}
+    return {"data": [decision.as_answer() for decision in decided]}

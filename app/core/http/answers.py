@@ -1,7 +1,7 @@
 """Makes the answer from the value that a view returns: ``{"data": …}`` with an ``ETag``.
 
-A view returns a row, a :class:`Page`, ``(row, headers)``, a complete ``Response``, or None for an
-answer without a body. The ``ETag`` is the row's version. It is a digest of the body with
+A view returns a row, a :class:`Page`, ``(row, headers)``, the JSON of an answer without a schema, a
+complete ``Response``, or None for an answer without a body. The ``ETag`` is the row's version. It is a digest of the body with
 ``?include=``, and for a GET of something without a version. A page has no ``ETag``.
 ``If-None-Match`` is compared weakly (RFC 9110 §13.1).
 """
@@ -43,11 +43,12 @@ def write(answer: Answer | None, returned: Any, request: Request) -> Response:
     result, status, headers = unpack_tuple_response(returned)
     if isinstance(result, Response):
         return result
-    if answer is None:
-        raise TypeError("a view without a described answer returns a Response")
-    status = status or answer.status
-    if answer.schema is None:
-        return Response(status=status, headers=headers)
+    status = status or (answer.status if answer else 200)
+    if answer is None or answer.schema is None:
+        if result is None:
+            return Response(status=status, headers=headers)
+        body = json_text.dumps(result)
+        return Response(body, status, headers, content_type="application/json")
     response = Response(status=status, content_type="application/json", headers=headers)
     if isinstance(result, Page):
         response.data = _list(result, answer.schema, request)

@@ -75,7 +75,7 @@ class Endpoint(Guarded):
     """An operation of the API, as its decorators describe it."""
 
     arguments: tuple[Argument, ...] = ()
-    answer: Answer | None = None  # None: the view returns a Response
+    answer: Answer | None = None  # None: the view returns JSON or a Response
     errors: tuple[type[AppError], ...] = ()  # the errors with a code that the view raises
     reads_primary: bool = False  # the view must not read from a replica
     is_of_contract: bool = False  # see of_contract()
