@@ -8,13 +8,13 @@ import click
 import yaml
 
 from app.cli.base import json_option
+from app.cli.files import print_differences, read_file
 from app.cli.generated import OperationGroup
 from app.core.actors import SYSTEM_CLI
 from app.core.db.tenancy import platform_transaction, platform_trial
 from app.plans import preset_files
 from app.plans.preset_files import Difference
-from app.plans.preset_text import UnreadablePlans, read_plans
-from app.surfaces.commands.output import print_rows
+from app.plans.price_schemas import PlanFileSchema
 from app.surfaces.commands.text import print_text
 
 plans = OperationGroup("plans", help="List, change, export and apply plan presets.")
@@ -32,17 +32,10 @@ def apply(file: IO[bytes], dry_run: bool, force: bool, as_json: bool) -> None:
     prints (- is standard input). Presets and prices that it lacks are left as they are; flags that a
     preset in it lacks are removed.
     """
-    try:
-        plans, prices = read_plans(file.read())
-    except UnreadablePlans as fault:
-        raise click.UsageError(str(fault)) from None
+    document = read_file(file, PlanFileSchema())
     with platform_trial() if dry_run else platform_transaction():
-        found = preset_files.apply(plans, prices, force=force, actor=SYSTEM_CLI)
-    if found or as_json:
-        print_rows([one._asdict() for one in found], Difference._fields, as_json=as_json)
-    if not as_json:
-        told = "would differ; nothing was changed" if dry_run else "changed"
-        click.echo(f"{len(found)} {told}." if found else "No difference.", err=True)
+        found = preset_files.apply(**document, force=force, actor=SYSTEM_CLI)
+    print_differences(found, Difference._fields, dry_run=dry_run, as_json=as_json)
 
 
 @plans.command("export")

@@ -10,7 +10,7 @@ from app.core.json_text import Json
 from app.core.validation.fields import Bool, Choice, Int, ListOf, Nested, Str, Uuid
 from app.core.validation.schemas import AnswerSchema, RowSchema, Schema
 from app.plans.prices import SHOWN
-from app.plans.schemas import FLAG_KEY_PATTERN
+from app.plans.schemas import FLAG_KEY_PATTERN, PlanPresetCreateSchema
 from app.subscriptions.models import ProviderName
 
 MAX_SORT_ORDER = 10_000
@@ -82,6 +82,23 @@ class PlanPriceSetSchema(Documented):
             reason = "give either price_id or lookup_key"
             place = "price_id" if values["price_id"] is None else "lookup_key"
             yield value_error(["body", place], reason, values[place])
+
+
+class PlanFileSchema(Schema):
+    """A file of ``flask plans apply``."""
+
+    plans = ListOf(Nested(PlanPresetCreateSchema), required=True)
+    prices = ListOf(Nested(PlanPriceSetSchema), load_default=list)
+
+    def rules(self, values: dict[str, Json]) -> Iterator[Entry]:
+        """Those of each plan and each price; a plan is there once."""
+        names = [plan["name"] for plan in values["plans"]]
+        if len({*names}) < len(names):
+            yield value_error(["plans"], "a plan is in the file twice", None)
+        for rows, schema in (("plans", PlanPresetCreateSchema()), ("prices", PlanPriceSetSchema())):
+            for number, row in enumerate(values[rows]):
+                for entry in schema.rules(row):
+                    yield {**entry, "loc": [rows, number, *entry["loc"][1:]]}
 
 
 class DryRunSchema(Schema):

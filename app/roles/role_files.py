@@ -1,30 +1,21 @@
-"""Permissions of the product and templates of roles kept as code: reads a file and applies it."""
+"""Permissions of the product and templates of roles kept as code: applies what a file has."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
-
-import yaml
 
 from app.auth.permissions import ROLE_PERMISSIONS, Role
 from app.core.actors import Actor
 from app.core.db.queries import find_row
-from app.core.errors import Invalid
 from app.core.json_text import Json
 from app.roles import product_permissions, service
 from app.roles.authority import read
 from app.roles.models import AccessRole, ProductPermission
-from app.roles.schemas import RoleFileSchema
 
 PERMISSION_FIELDS = ("description", "group_name", "requires_flag", "requires_limit")
 ROLE_FIELDS = ("name", "permissions", "inherits", "assignable_by")
 Document = Mapping[str, list[dict[str, Any]]]
-
-
-class UnreadableRoles(Exception):
-    """The file has another form; the message is a sentence."""
 
 
 class Difference(NamedTuple):
@@ -34,19 +25,6 @@ class Difference(NamedTuple):
     field: str
     before: Json
     after: Json
-
-
-def read_roles(text: bytes) -> Document:
-    """The lists ``permissions`` and ``roles`` of a YAML file; raises UnreadableRoles."""
-    try:
-        # By way of JSON: a date or another type of YAML alone is refused.
-        document = json.loads(json.dumps(yaml.safe_load(text), allow_nan=False))
-        return RoleFileSchema().load(document)
-    except Invalid as fault:
-        place = ".".join(map(str, fault.errors[0]["loc"])) or "The file"
-        raise UnreadableRoles(f"{place}: {fault.errors[0]['msg']}.") from None
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as fault:
-        raise UnreadableRoles(f"This is not YAML with JSON's types: {fault}") from None
 
 
 def apply(document: Document, *, actor: Actor) -> list[Difference]:
