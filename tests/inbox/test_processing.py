@@ -95,7 +95,7 @@ class TestNotification:
             return result
 
         monkeypatch.setattr(processing, "process_next", look)
-        monkeypatch.setattr(signals, "PAUSE", 1.0)
+        monkeypatch.setattr(signals, "PAUSE", 3.0)
         monkeypatch.setattr(receiving.INBOX, "_sent_at", float("-inf"))
         post_opened(sender, 1)
         with app.app_context():
