@@ -1,4 +1,4 @@
-"""Forms: the values people send, and the API's errors beside the fields.
+"""Forms: the values people send, the API's errors beside the fields, and undoing a change.
 
 Each form has a page of its own, which shows it, and sends it to the API when it is posted. ETag and
 ``If-Match`` show what somebody else has changed since the page was loaded.
