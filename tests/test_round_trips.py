@@ -155,10 +155,6 @@ class TestEveryPatch:
 
 class TestUsers:
     @pytest.fixture
-    def tenant(self, app):
-        return create_tenant()
-
-    @pytest.fixture
     def token(self, tenant):
         return create_member(tenant, role="owner")[2]
 

@@ -20,11 +20,6 @@ from tests.factories import (
 
 
 @pytest.fixture
-def tenant(app):
-    return create_tenant()
-
-
-@pytest.fixture
 def user(tenant):
     return create_user(tenant, first_name="Ada")
 

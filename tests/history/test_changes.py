@@ -6,14 +6,9 @@ from app.core.clock import utcnow
 from app.history import differences
 from app.rewinds.kinds import KINDS
 from tests import database
-from tests.factories import create_member, create_tenant, create_user, platform_token
+from tests.factories import create_tenant, create_user, platform_token
 from tests.history import exports
 from tests.history.life import Life
-
-
-@pytest.fixture
-def owner(tenant):
-    return create_member(tenant, role="owner")[2]
 
 
 @pytest.fixture

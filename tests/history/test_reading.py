@@ -6,7 +6,7 @@ import pytest
 
 from app.audit.models import PastBase
 from tests import database
-from tests.factories import create_member, preset_flag
+from tests.factories import preset_flag
 from tests.history.life import Life
 from tests.history.writing import add_bases
 
@@ -35,10 +35,6 @@ def test_equals_what_there_was_at_each_position(app, api, seed):
 
 
 class TestOneTenant:
-    @pytest.fixture
-    def owner(self, tenant):
-        return create_member(tenant, role="owner")[2]
-
     @pytest.fixture
     def life(self, api):
         """The platform's changes; a tenant with a user, and a position after them."""

@@ -34,11 +34,6 @@ def tenant(api):
     return row(Tenant, id=made["id"])
 
 
-@pytest.fixture
-def owner(tenant):
-    return create_member(tenant, role="owner")[2]
-
-
 class TestGroups:
     @pytest.fixture
     def directory(self, app, tenant, owner):

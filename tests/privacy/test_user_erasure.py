@@ -55,11 +55,6 @@ def tenant(app):
 
 
 @pytest.fixture
-def owner(tenant):
-    return create_member(tenant, role="owner")[2]
-
-
-@pytest.fixture
 def person(app, api, tenant, owner, sender):
     """A person with traces of every kind, whom the identity provider knows."""
     build_index(app, create_field(tenant, field_key="note", is_searchable=True))

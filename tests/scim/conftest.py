@@ -2,13 +2,8 @@
 
 import pytest
 
-from tests.factories import create_member, create_tenant
+from tests.factories import create_member
 from tests.scim.directory import Directory, create_connection
-
-
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
 
 
 @pytest.fixture

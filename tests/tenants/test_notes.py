@@ -6,14 +6,9 @@ from app.audit.models import AuditEvent
 from app.auth.permissions import Permission, Role
 from app.core.db.tenancy import PLATFORM_TENANT_ID
 from tests.database import rows
-from tests.factories import create_api_key, create_member, create_tenant, platform_token
+from tests.factories import create_api_key, create_member, platform_token
 
 TEXT = "They move to the annual plan in March."
-
-
-@pytest.fixture
-def tenant(app):
-    return create_tenant()
 
 
 @pytest.fixture
