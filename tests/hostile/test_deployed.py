@@ -237,7 +237,7 @@ class TestEveryOperation:
             document,
             fuzzed.credentials[caller],
             fuzzed.ids,
-            examples=2,
+            examples=1,
             seed=7,
             phases=("examples", "fuzzing"),
             operation_ids=share(document, caller),
