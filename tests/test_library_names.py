@@ -21,9 +21,7 @@ DOCUMENTED = {
         "Python, logging": "exception",
         "Python, os.environ": "get",
         # No page names these. All of gunicorn's own worker classes use them.
-        "not documented": "alive max_requests wsgi "
-        # `flask doctor` asks with these where gunicorn would listen. There is no other way.
-        "gunicorn.config.Config address get_cmd_args_from_env parser set",
+        "not documented": "alive max_requests wsgi",
     },
     "psycopg2": {
         "The module content": "psycopg2.DataError psycopg2.Error psycopg2.IntegrityError"
