@@ -68,7 +68,7 @@ class TestApply:
     def test_applies_all_or_nothing(self, app):
         result = apply(app, FILE.replace("billing:read", "no:such"))
 
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert database.rows(ProductPermission) == []
 
     def test_gives_no_role_what_a_higher_one_lacks(self, app):
