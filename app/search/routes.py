@@ -29,7 +29,7 @@ READ = {
 @blp.get("")
 @requires(Permission.TENANTS_READ)
 @blp.arguments(SearchQuerySchema, location="query")
-@blp.columns("type", "title", "subtitle", "tenant.slug", "matched", "id")
+@blp.columns("id", "type", "title", "subtitle", "tenant.slug")
 @blp.response(200, SearchResultSchema(many=True))
 def find(query: dict[str, Json]) -> list[dict[str, object]]:
     """Find rows by a word or an id: tenants, users, subscriptions and e-mail messages.
