@@ -14,9 +14,8 @@ from app.inbox import service, trial
 from app.inbox.providers import EMAIL, IDENTITY, RECEIVERS
 from app.inbox.signatures.presets import PRESETS
 from app.privacy.tenants.sample_tenants import delete_samples
-from app.surfaces.commands.output import print_rows
+from app.surfaces.commands.output import print_fields, print_rows
 from app.surfaces.commands.refusals import Refused
-from app.surfaces.commands.text import print_json
 
 webhooks = OperationGroup("webhooks")
 
@@ -81,9 +80,6 @@ def send_test(
     except ValueError as fault:
         raise Refused(str(fault)) from None
     result = {"status": status, "answer": answer}
-    if as_json:
-        print_json(result)
-    else:
-        print_rows([result], ["status", "answer"], as_json=False)
+    print_fields(result, as_json=as_json)
     if status != 200:
         raise SystemExit(1)

@@ -112,10 +112,9 @@ class GeneratedCommand(Command):
         if is_preview:
             self._print_next(named, answer.body["data"])
         elif answer.status == 202 and self.shown and self.shown.group == self.operation.group:
+            group = click.get_current_context().command_path.rpartition(" ")[0]
             ids = shlex.join(str(resolved[name]) for name in self.shown.names_in("path"))
-            words = " ".join([*self.spelling.words[:-1], "show", ids])
-            root = click.get_current_context().find_root().info_name
-            click.echo(f"Under way. This shows the result: {root} {words}", err=True)
+            click.echo(f"Under way. This shows the result: {group} show {ids}", err=True)
         if "allowed" in self.operation.data.get("properties", ()):
             click.get_current_context().exit(answer.body["data"]["allowed"] is False)
 

@@ -28,7 +28,7 @@ GROUPS = {
     "domains": "Verify domains, and let people join by them.",
     "emails": "Show e-mail events, and keep the suppression list.",
     "events": "Read the event feed.",
-    "flags": "List and explain a tenant's flags; change its overrides.",
+    "flags": "List and explain a tenant's flags; change overrides.",
     "history": "Show, compare and explain the past of a tenant.",
     "imports": "Queue, check, list and show imports.",
     "invitations": "Invite people, resend and revoke invitations.",

@@ -124,8 +124,9 @@ def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[str]:
 
 
 def _width(text: str, least: int) -> int:
-    """The width of a text that is wrapped to ``least`` characters, but not within a word."""
-    return min(cell_len(text), max([least, *map(cell_len, text.split())]))
+    """The width of a text that is wrapped to ``least`` characters; at last, JSON within a word."""
+    words = [] if least <= WRAPPED[1] and text[:1] in ("[", "{") else text.split()
+    return min(cell_len(text), max([least, *map(cell_len, words)]))
 
 
 def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[str, Any]]) -> None:
@@ -136,7 +137,8 @@ def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[s
     elif _fits(rows, WRAPPED[1]):
         table = Table()
         for name in rows[0]:
-            table.add_column(name, no_wrap=not any(" " in text for text in _column(rows, name)))
+            is_rigid = all(_width(text, 1) == cell_len(text) for text in _column(rows, name))
+            table.add_column(name, no_wrap=is_rigid, overflow="fold")
         for line in lines[1:]:
             table.add_row(*map(Text, line))
         Console().print(table)

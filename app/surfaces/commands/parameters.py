@@ -52,12 +52,9 @@ class JsonValue(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             found = json.loads(value)
-        except (ValueError, RecursionError) as fault:
-            self.fail(
-                f"{value[:60]!r} is not JSON, such as true, 10 or '\"text\"' with its quotes: {fault}.",
-                param,
-                ctx,
-            )
+        except (ValueError, RecursionError):
+            told = "is not JSON, such as true, 10 or '\"text\"' with its quotes."
+            self.fail(f"{value[:60]!r} {told}", param, ctx)
         return NULL if found is None else found
 
 

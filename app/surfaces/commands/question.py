@@ -8,7 +8,7 @@ from typing import Any
 from ..operations import Operation, Send
 from .answers import missing_row, succeeded
 
-LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "id")
+LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "bp_subscription_id", "id")
 """What a question calls a row: the first of these fields that it has."""
 
 

@@ -34,7 +34,7 @@ class TestMetrics:
             "UPDATE webhook_endpoint_states SET failing_since = now() WHERE endpoint_id = :id",
             id=str(failing.id),
         )
-        run(app, "update", str(paused.id), "--no-active", "--json")
+        run(app, "update", str(paused.id), "--no-active", "--yes", "--json")
 
         text = api.get("/metrics").text
 
