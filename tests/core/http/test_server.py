@@ -219,14 +219,14 @@ class TestStopping:
         with gunicorn(tmp_path) as server:
             idle = server.connect(SMALL)
             answer(idle)
-            works = server.connect(b"GET /sleep/2" + HEADERS + b"\r\n")
+            works = server.connect(b"GET /sleep/4" + HEADERS + b"\r\n")
             arrives = server.connect(UPLOAD[:600_000])
             unread = server.connect(b"GET /large" + HEADERS + b"\r\n", is_slow=True)
             kept = server.connect(SMALL)
             answer(kept)
 
             server.process.terminate()
-            time.sleep(1.2)  # the loop looks each second
+            time.sleep(3)  # the loop looks each second
             late = server.connect(SMALL)
             kept.sendall(SECOND)
             arrives.sendall(UPLOAD[600_000:])
