@@ -16,7 +16,7 @@ from tests import factories
 from tests.hostile.installation import SECRET
 
 PATIENCE = 30.0
-PAUSE = 0.02  # seconds between two requests of a client
+PAUSE = 0.06  # seconds between two requests of a client
 
 
 @dataclass(frozen=True)
