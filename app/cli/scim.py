@@ -11,7 +11,6 @@ from app.connections.schemas import ScimRequestSchema
 from app.core.db.tenancy import platform_transaction
 from app.scim import trial
 from app.surfaces.commands.output import print_rows
-from app.surfaces.commands.text import print_json
 
 REQUEST_COLUMNS = ("sent_at", "method", "path", "status", "detail")
 STEP_COLUMNS = ("step", "result", "detail")
@@ -30,10 +29,7 @@ def show_log(connection_id: str, as_json: bool) -> None:
     The values sent are not shown.
     """
     found = REQUEST.dump(service.list_requests(connection_id))
-    if as_json:
-        print_json(found)
-    else:
-        print_rows(found, REQUEST_COLUMNS, as_json=False)
+    print_rows(found, REQUEST_COLUMNS, as_json=as_json)
 
 
 @scim.command("test")

@@ -31,9 +31,6 @@ def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
         if one.name in spelling.defaults:
             schema = {**one.schema, "default": spelling.defaults[one.name]}
             found[place] = replace(one, required=False, schema=schema)
-        elif one.name == "as_of" and one.name in spelling.positional:
-            told = one.description.replace(" Not with `include`.", "")
-            found[place] = replace(one, description=told)
     return found
 
 

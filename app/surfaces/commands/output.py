@@ -87,9 +87,8 @@ def net_changes_of(row: Mapping[str, Any]) -> str:
 def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """The rows without what is needed least, so that they fit as a table on this terminal.
 
-    Lists and times are shortened, and empty columns left out. Then, where it is not enough to wrap
-    texts, times, ids of others and the own id are left out, but never a time in the first column.
-    If that is not enough either, the rows stay as they are.
+    Lists and times are shortened, and empty columns left out; then, where wrapped texts do not fit,
+    times, ids of others and the own id, but no time in the first column. Else all stays as it is.
     """
     if _fits(rows, sys.maxsize):
         return rows
@@ -109,8 +108,9 @@ def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
 def _shortened(value: Any) -> Any:
     """The value; a time as its distance, a long list or object as the beginning of its text."""
     text = compact(value)
-    is_long = text[0] in "[{" and len(text) > MAX_LIST
-    return f"{text[: MAX_LIST - 1]}…" if is_long else relative(plain(value)) or value
+    if text[0] in "[{" and len(text) > MAX_LIST:
+        return f"{text[: MAX_LIST - 1]}…"
+    return relative(plain(value)) or value
 
 
 def _fits(rows: Sequence[Mapping[str, Any]], least: int) -> bool:

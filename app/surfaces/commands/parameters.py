@@ -125,7 +125,9 @@ def argument_of(argument: Argument, *, reads: bool, takes_words: bool = False) -
 def told_of(argument: Argument, *, reads: bool) -> str:
     """A description of the positional argument."""
     label = label_of(argument, is_positional=True)
-    return f"{label}: {_help(replace(argument, required=False), type_of(argument, reads=reads))}"
+    told = argument.description.replace(" Not with --include.", "")  # it does not have it
+    shown = replace(argument, required=False, description=told)
+    return f"{label}: {_help(shown, type_of(argument, reads=reads))}"
 
 
 def option_of(argument: Argument, *, reads: bool) -> click.Option:
