@@ -15,6 +15,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import IO
 
+import psutil
 from flask import Flask
 
 from app.dev.engines.instance import DevError, Instance
@@ -66,7 +67,7 @@ def serve(
 
         def has_ended() -> bool:
             stopped = None in [one.process() for one in servers]
-            return stopped or honcho.poll() is not None
+            return stopped or honcho.poll() is not None or _has_dead_process(honcho.pid)
 
         prepare()
         wait_until(lambda: has_ended() or is_ready(port), seconds=START_SECONDS, every=0.1)
@@ -123,6 +124,18 @@ def running(
             start_new_session=True,  # Ctrl-C does not reach it
         ) as process:
             yield process, barrier.unlink
+
+
+def _has_dead_process(honcho: int) -> bool:
+    """Whether one of honcho's processes is dead.
+
+    honcho itself does not notice it while a child of that process lives, such as that of a worker.
+    """
+    with suppress(psutil.NoSuchProcess):
+        parents = {honcho, *(one.pid for one in psutil.Process(honcho).children())}
+        below = psutil.Process(honcho).children(recursive=True)
+        return any(one.ppid() in parents and one.status() == psutil.STATUS_ZOMBIE for one in below)
+    return False
 
 
 def _commands(barrier: Path, stream_port: int) -> str:
