@@ -68,13 +68,6 @@ class TestWrongConfiguration:
         assert ended.stderr.count("\n") == 1
         assert file.exists()
 
-    def test_of_a_variable_that_gunicorn_reads_is_a_fault_that_doctor_finds(self, environment):
-        ended = run(f"{FLASK} doctor", {**environment, "WEB_CONCURRENCY": "x"})
-
-        assert ended.returncode == 1
-        assert "gunicorn cannot start: " in ended.stdout
-        assert "metrics: Correct WEB_CONCURRENCY and GUNICORN_CMD_ARGS." in ended.stdout
-
     @pytest.mark.parametrize(
         ("command", "settings", "message"),
         [

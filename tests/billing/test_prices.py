@@ -296,14 +296,17 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("prices", "told"),
         [
-            ("x", "The prices are a list."),
-            ("[x]", "Price 1: "),
+            ("x", "prices: Input should be a valid list"),
+            ("[x]", "prices.0: Input should be a valid dictionary"),
             (
                 "[{provider: stripe, plan_name: a}]",
-                "Price 1: price_id: give either price_id or lookup_key",
+                "prices.0.price_id: give either price_id or lookup_key",
             ),
-            ("[{provider: x, price_id: a, plan_name: a}]", "Price 1: provider: "),
-            ("[{price: a}]", "no such field; there are: provider, price_id"),
+            (
+                "[{provider: x, price_id: a, plan_name: a}]",
+                "prices.0.provider: Input should be 'stripe'",
+            ),
+            ("[{price: a}]", "prices.0.price: there is no such field"),
         ],
     )
     def test_say_what_is_wrong(self, app, tmp_path, prices, told):
