@@ -103,6 +103,17 @@ class Operation:
         return self.method == "delete" or self.name.endswith(HARMFUL)
 
     @cached_property
+    def may_concern_all(self) -> bool:
+        """Whether it creates something of all tenants if a platform's credential names none."""
+        owner = self.data.get("properties", {}).get("tenant_id", {})
+        names = {one.name for one in self.arguments if not one.required}
+        return (
+            self.method == "post"
+            and "tenant_id" in names
+            and bool(self.follow(owner).get("nullable"))
+        )
+
+    @cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """The parameters, then the fields of a JSON body."""
         body = self.follow(self.body_schema or {})

@@ -9,9 +9,11 @@ import pytest
 from app.auth.models import ApiKey, PlatformAdmin
 from app.core.db import transactions
 from app.plans.models import PlanAssignment
+from app.roles.models import AccessRole
 from tests.cli.test_help import HARMFUL
 from tests.custom_fields.fields import create_field
 from tests.database import row
+from tests.database import rows as stored
 from tests.factories import (
     create_api_key,
     create_assignment,
@@ -180,6 +182,33 @@ class TestHarmfulCommands:
         assert questions == []
         assert (ended.exit_code, ended.stdout) == (1, "")
         assert ended.stderr.startswith("Error: There is no")
+
+
+class TestWithoutTenant:
+    """What a platform's credential creates without a tenant concerns all tenants."""
+
+    WORDS = (
+        "roles",
+        "create",
+        "--key",
+        "auditor",
+        "--name",
+        "Auditor",
+        "--permission",
+        "users:read",
+    )
+
+    def test_asks_first(self, app, questions):
+        ended = app.test_cli_runner().invoke(args=self.WORDS)
+
+        assert questions == ["Without --tenant this concerns all tenants. Go on?"]
+        assert (ended.exit_code, stored(AccessRole, key="auditor")) == (1, [])
+
+    @pytest.mark.parametrize("added", [("--yes",), ("--tenant", "acme")])
+    def test_does_not_ask_with_yes_or_a_tenant(self, app, rows, questions, added):
+        ended = app.test_cli_runner().invoke(args=[*self.WORDS, *added])
+
+        assert (ended.exit_code, questions) == (0, [])
 
 
 class TestAnswers:

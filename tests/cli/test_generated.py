@@ -250,7 +250,7 @@ class TestInProcess:
         run = app.test_cli_runner().invoke
 
         created = run(args=["api-keys", "create", "--name", "ops", "--permission",
-                            "platform:superadmin", "--expires-at", "7d", "--json"])  # fmt: skip
+                            "platform:superadmin", "--expires-at", "7d", "--json", "--yes"])  # fmt: skip
         secret = json.loads(created.stdout)["secret"]
         works = api.get("/v1/tenants", token=secret).status_code
         revoked = run(args=["api-keys", "revoke", str(key.id), "--yes", "--json"])

@@ -153,7 +153,7 @@ def test_the_error_names_the_option(app, option):
 def test_14d_is_two_weeks_from_now(app, api):
     ended = app.test_cli_runner().invoke(
         args=["api-keys", "create", "--name", "n", "--permission", "users:read",
-              "--expires-at", "14d"]
+              "--expires-at", "14d", "--yes"]
     )  # fmt: skip
 
     assert "(in 14 days)" in ended.stdout

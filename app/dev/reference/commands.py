@@ -19,7 +19,7 @@ Most commands are generated from the operations of the OpenAPI document, with an
 - A time is a date, a time (UTC without an offset) or a span such as `14d`, `2w`, `12h`, `30m`. A span leads into the future, and in a filter into the past, except in `--plan-ends-before` and `--certificate-ends-before`. `+` and `-` say which.
 - A list prints one page, of `--limit` rows, after `--cursor`. `--all` reads all pages. `--order`, `--created-after`, `--created-before` and `--updated-after` are the API's [parameters](../concepts/requests.md#answers).
 - `--json` prints JSON for scripts, errors included. Otherwise each row of a table is one line; in a pipe with tabs and whole values. A narrow terminal shortens and wraps them.
-- A command that deletes, erases, revokes, cancels, declines, suspends, deactivates or rewinds asks first, also `update --no-active`. `--yes` skips the question. Without an answer, as in a script, nothing is changed, and the exit code is 1.
+- A command that deletes, erases, revokes, cancels, declines, suspends, deactivates or rewinds asks first, also `update --no-active`, and a `create` without `--tenant` whose row would concern all tenants. `--yes` skips the question. Without an answer, as in a script, nothing is changed, and the exit code is 1.
 - `eval "$(_FLASK_COMPLETE=bash_source flask)"` completes commands, options and values in bash (also `zsh_source` and `fish_source`).
 
 [`controlplane`](../guides/clients.md#controlplane) has the generated commands over HTTP, with the rights of a token.

@@ -97,6 +97,8 @@ class GeneratedCommand(Command):
             ask(question_about(told, self.operation, resolved, row), yes=yes)
             if self.confirmed:
                 resolved[self.confirmed] = row[self.confirmed]
+        if self.operation.may_concern_all and resolver.is_for_all() and not yes:
+            ask("Without --tenant this concerns all tenants. Go on?", yes=yes)
         if self.included and not {"include", "as_of"} & resolved.keys():
             resolved["include"] = self.included
         if page_all:
@@ -138,7 +140,10 @@ class GeneratedCommand(Command):
             if name not in positional:
                 yield option_of(one, reads=reads)
         yield from further_options(
-            self.operation, self.spelling, list(by_name.values()), destroys=self.may_destroy
+            self.operation,
+            self.spelling,
+            list(by_name.values()),
+            asks=self.may_destroy or self.operation.may_concern_all,
         )
 
     def _explanations(self) -> Iterator[str]:

@@ -35,7 +35,7 @@ def offered(operation: Operation, spelling: Spelling) -> list[Argument]:
 
 
 def further_options(
-    operation: Operation, spelling: Spelling, arguments: list[Argument], *, destroys: bool
+    operation: Operation, spelling: Spelling, arguments: list[Argument], *, asks: bool
 ) -> Iterator[click.Option]:
     """The options that are not the operation's own."""
     names = {OPTIONS.get(one.name) for one in arguments}
@@ -61,7 +61,7 @@ def further_options(
             metavar="FILE",
             help=f"The file, {operation.media_type} (- is standard input).",
         )
-    if destroys:
+    if asks:
         yield click.Option(["--yes"], is_flag=True, help="Do not ask.")
 
 

@@ -54,6 +54,11 @@ class Resolver:
             return str(UUID(value))
         return self.find(kind, value)["id"]
 
+    def is_for_all(self) -> bool:
+        """Whether no tenant is named, and the credential is the platform's: it sees all tenants."""
+        seen = Request("GET", "/v1/tenants", {"limit": "1"}, {})
+        return self._tenant is None and self._send(seen).status != 403
+
     def find(self, kind: str, name: str) -> Row:
         """The row of this name or id; raises Refused unless exactly one row is found."""
         path, filters = LISTS[kind]
@@ -70,8 +75,7 @@ class Resolver:
             found = get(self._send, path, {"user_id": user["id"], "tenant_id": user["tenant_id"]})
         else:
             found = []
-            seen = Request("GET", "/v1/tenants", {"limit": "1"}, {})  # by a platform's credential
-            if kind == "override" and not narrowed and self._send(seen).status != 403:
+            if kind == "override" and self.is_for_all():
                 raise WrongArguments(f"Say whose override of {printable(name)}: add --tenant SLUG.")
             for field in filters:
                 found = found or self._list(kind, {field: name, **narrowed})
