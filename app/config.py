@@ -74,7 +74,7 @@ class Config:
         parse_postgres_url,
         "",
         "PostgreSQL as the plain application role; a list of hosts (`host1:5432,host2:5432`) if"
-        " another one can become the primary",
+        " another one can become the primary; TLS by `?sslmode=verify-full`",
         required=REQUIRED,
     )
     migration_database_url: str = _setting(
@@ -94,7 +94,10 @@ class Config:
         "seconds that an answer from a replica may be behind the primary",
     )
     redis_url: str = _setting(
-        parse_redis_url, "", "Redis for job queues and rate limits", required=REQUIRED
+        parse_redis_url,
+        "",
+        "Redis for queues and rate limits; TLS by `rediss://`",
+        required=REQUIRED,
     )
     instance_dir: str = _setting(parse_text, "instance", "folder of the private engines and keys")
     private_instance: bool = _setting(

@@ -21,7 +21,7 @@ from app.surfaces.operations import Operation, operations_of
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 CONFIGURATION = """\
-The service reads its settings from the environment and checks them at start. One message lists all errors. Defaults are in brackets. Without `DATABASE_URL` it uses the private PostgreSQL and Redis and the development keys under `INSTANCE_DIR`.
+The service reads its settings from the environment and checks them at start. Defaults are in brackets. Without `DATABASE_URL` it uses the private PostgreSQL and Redis and the development keys under `INSTANCE_DIR`.
 
 `PORT` (8000) is gunicorn's: where it is set, the server listens on all addresses (`0.0.0.0`). Then let only the proxy reach the port, because with `TRUSTED_PROXIES` any client that reaches it can choose its address. `PROMETHEUS_MULTIPROC_DIR` (a temporary folder) is a variable of the metrics library. `WEB_CONCURRENCY` has no effect: use `WEB_PROCESSES`. [Rate limits](../operations/running.md#rate-limits) describes the form of `RATELIMIT_…`."""
 ENDPOINTS = """\

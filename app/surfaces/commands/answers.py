@@ -1,4 +1,4 @@
-"""The API's answers on a terminal."""
+"""The API's answers: the notes and errors that commands print about them."""
 
 from __future__ import annotations
 

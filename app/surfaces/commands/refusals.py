@@ -1,4 +1,4 @@
-"""The messages of commands about errors, and the question before they destroy something."""
+"""The messages of commands about errors, and asking for a yes."""
 
 from __future__ import annotations
 
