@@ -37,6 +37,7 @@ FIND = Statement(
         FROM changed c, LATERAL (
             SELECT json_object_keys(c.before) UNION SELECT json_object_keys(c.after)
         ) keys (key)
+        WHERE past.is_change(c.action)
         GROUP BY target_type, target_id, key
     )
     SELECT c.target_type, c.target_id, c.first_at, c.last_at, c.actions, c.actors, c.reasons,

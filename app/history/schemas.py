@@ -43,5 +43,5 @@ class ChangedRowSchema(AnswerSchema):
     reasons = ListOf(Str(), description="`rewind` where a rewind has changed the row.")
     changes = JsonObject(
         description="Each field that differs, with its value `before` and `after`: null where the"
-        " row did not exist."
+        " row did not exist. Empty for actions that only say something about it, as `user.exported`."
     )

@@ -67,6 +67,20 @@ def test_names_rows_and_who_changed_them_last(api, tenant, owner, position):
     assert len(row["actors"]) == 2
 
 
+def test_what_is_only_said_about_a_row_is_no_field_of_it(api, tenant, owner):
+    user = create_user(tenant, first_name="Ada")
+    start = utcnow().isoformat()
+    api.patch(f"/v1/users/{user.id}", token=owner, json={"first_name": "Augusta"})
+    assert api.post(f"/v1/users/{user.id}/export", token=owner).status_code == 200
+    api.sequence()
+
+    answer = api.get(path_of(tenant), token=platform_token(), query_string={"from": start})
+
+    (row,) = answer.get_json()["data"]
+    assert row["actions"] == ["user.exported", "user.updated"]
+    assert row["changes"] == {"first_name": {"before": "Ada", "after": "Augusta"}}
+
+
 def test_has_resources_by_their_type_and_id(api, tenant, owner):
     start = utcnow().isoformat()
     path = "/v1/resources/doc/a"
