@@ -104,6 +104,12 @@ class TestEveryCommand:
 
         assert [one for one, number in summaries.items() if number > 1] == []
 
+    def test_of_the_search_has_its_options(self, app):
+        printed = app.test_cli_runner().invoke(args=["search", "--help"]).output
+
+        assert all(f"\n  {option} " in printed for option in ("--types", "--json", "--help"))
+        assert "\n  build " in printed
+
     def test_of_all_ends_with_the_first_steps(self, app, monkeypatch):
         monkeypatch.setenv("FLASK_RUN_FROM_CLI", "")  # the group sets it, for all programs to come
         ended = CliRunner().invoke(FlaskGroup(create_app=lambda: app), ["--help"])

@@ -37,6 +37,15 @@ class OperationGroup(click.Group):
         self._complete(ctx)
         return super().list_commands(ctx)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, also those of the command whose word may be left out."""
+        command = self.get_command(ctx, WITHOUT_A_WORD.get(self.name or "", ""))
+        if command is None:
+            super().format_options(ctx, formatter)
+        else:
+            command.format_options(ctx, formatter)
+            self.format_commands(ctx, formatter)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Add the word that may be left out, as ``for`` in ``search QUERY``."""
         word = WITHOUT_A_WORD.get(self.name or "")
