@@ -10,7 +10,7 @@ import pytest
 
 from app.core.clock import rfc3339, utcnow
 from app.surfaces.commands.output import print_fields, print_rows
-from tests.factories import create_tenant, create_user
+from tests.factories import create_join_request, create_subscription, create_tenant, create_user
 
 WIDE = {"id": "1" * 36, "tenant_id": "2" * 36, "name": "Ada\N{ESCAPE}[2J", "note": None}
 
@@ -142,13 +142,13 @@ class TestLists:
         assert cut.stderr.startswith("There are more rows: give --all, or --cursor ")
         assert all_of_them.stderr == ""
 
-    def test_follow_all_pages_with_a_line_of_progress(self, app, tenant):
+    def test_follow_all_pages_with_progress_only_on_a_terminal(self, app, tenant):
         ids = [str(create_user(tenant).id) for _ in range(5)]
 
         ended = self.list_users(app, "--limit", "2", "--all", "--json")
 
         assert [one["id"] for one in json.loads(ended.stdout)] == ids
-        assert ended.stderr == "\r2 rows\r4 rows\r5 rows\n"
+        assert ended.stderr == ""
 
     def test_go_on_after_a_cursor(self, app, tenant):
         ids = [str(create_user(tenant).id) for _ in range(2)]
@@ -158,12 +158,19 @@ class TestLists:
 
         assert [one["id"] for one in json.loads(ended.stdout)] == ids[1:]
 
-    def test_have_the_command_of_each_list(self, app):
-        printed = app.test_cli_runner().invoke(args=["operations", "work"]).stdout
+    def test_of_work_have_the_command_of_each_list_that_is_not_empty(self, app, tenant):
+        create_subscription(tenant, bp_status="past_due")
+        create_join_request(tenant)
+        run = app.test_cli_runner().invoke
+
+        printed = run(args=["operations", "work"]).stdout
+        as_json = run(args=["operations", "work", "--json"]).stdout
 
         assert "\tsubscriptions list --status-class past_due\n" in printed
-        assert "\ttenants list --at-limit\n" in printed
+        assert "\tjoin-requests list" in printed
+        assert all("\t0\t" not in line for line in printed.splitlines())
         assert "/v1/" not in printed
+        assert 0 in [one["count"] for one in json.loads(as_json)]
 
     def test_of_the_past_have_no_columns_of_what_is_included(self, app):
         create_user(create_tenant(slug="acme"))
@@ -190,10 +197,14 @@ class TestOneRow:
         assert "\n2\t3\n" in printed
         assert "\nempty\t[]\n" in printed
 
-    def test_has_the_distance_of_times(self, capsys):
-        print_fields({"until": rfc3339(utcnow() + timedelta(days=13)), "name": "2026"})
+    def test_has_the_distance_of_times_on_a_terminal(self, capsys):
+        row = {"until": rfc3339(utcnow() + timedelta(days=13)), "name": "2026"}
 
-        assert "(in 13 days)" in capsys.readouterr().out
+        print_fields(row)
+        printed = shown(print_fields, row)
+
+        assert "(in 13 days)" in printed
+        assert capsys.readouterr().out.splitlines()[1] == f"until\t{row['until']}"
 
     def test_has_counts_in_words(self, capsys):
         print_fields({"counts": {"users": {"updated": 3, "removed": 1}, "roles": {"created": 2}}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -188,7 +189,7 @@ class GeneratedCommand(Command):
         return body if body or self.operation.needs_body else None
 
     def _all_pages(self, send: Send, values: dict[str, Any], named: Mapping[str, Any]) -> list[Any]:
-        """The rows of all pages, with a line of progress on standard error."""
+        """The rows of all pages, with a line of progress on a terminal."""
         place = self.operation.page_parameter or ""
         rows: list[Any] = []
         for one in self.operation.arguments:
@@ -197,9 +198,10 @@ class GeneratedCommand(Command):
         while True:
             page = self._send(send, values, named).body
             rows += page["data"]
-            click.echo(f"\r{len(rows)} rows", nl=False, err=True)
-            if not page["data"] or not page.get("next_cursor"):
-                click.echo(err=True)
+            is_last = not page["data"] or not page.get("next_cursor")
+            if sys.stderr.isatty():
+                click.echo(f"\r{len(rows)} rows", nl=is_last, err=True)
+            if is_last:
                 return rows
             values = {**values, place: page["next_cursor"]}
 
@@ -242,7 +244,14 @@ class GeneratedCommand(Command):
             if rows and self.included and not rows[0].keys() & {*self.included}:  # of the past
                 columns = tuple(name for name in columns if "." not in name)
             if self.operation.name == "operations_state_list_work":
-                rows = [{**row, "list": command_of(row["list"], self.known)} for row in rows]
+                rows = [
+                    {**row, "list": command_of(row["list"], self.known)}
+                    for row in rows
+                    if row["count"] != 0  # None was not counted in time
+                ]
+                if not rows:
+                    click.echo("Nothing needs attention.", err=True)
+                    return
             print_rows(rows, columns, as_json=False)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)

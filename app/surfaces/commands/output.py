@@ -163,7 +163,7 @@ def progress_bar() -> Progress:
 
 
 def _cell(value: Any) -> str:
-    """A value's printable text; a time with its distance from now."""
+    """A value's printable text; on a terminal, a time with its distance from now."""
     match value:
         case None:
             text = ""
@@ -174,5 +174,5 @@ def _cell(value: Any) -> str:
             text = compact(value)
         case _:
             text = plain(value)
-    distance = relative(text)
+    distance = relative(text) if sys.stdout.isatty() else ""
     return printable(f"{text} ({distance})" if distance else text)
