@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from base64 import urlsafe_b64decode
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ from .commands.refusals import Refused
 from .operations import JSON, Answer, Operation, Request, Send, operations_of
 
 DOCUMENT = Path(__file__).with_name("openapi.json")
+BY_HAND = {
+    "billing connect", "billing reconcile", "console link", "dev", "doctor", "events tail", "export",
+    "import", "jobs background", "jobs billing", "jobs list", "jobs log_streams", "jobs scheduler",
+    "jobs sender", "jobs sequencer", "jobs worker", "mcp", "plans apply", "plans export",
+    "platform-admins add", "platform-admins list", "platform-admins remove", "roles apply",
+    "scim log", "scim test", "search build", "seed", "subscriptions reconcile", "tenants delete",
+    "tenants deletions", "tenants export", "tenants free-idp-org-id", "tokens issue", "users erase",
+    "users export", "version", "webhook-endpoints new-key", "webhook-endpoints reencrypt",
+    "webhooks send-test", "webhooks stats",
+}  # fmt: skip
+"""The commands of ``flask`` that no operation has."""
 
 
 class Group(click.Group):
@@ -25,7 +37,8 @@ class Group(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as fault:
             name = " ".join([*ctx.command_path.split()[1:], args[0]])
-            fault.message += f" Is it `flask {name}`, on the server's machine?"
+            if any(f"{one} ".startswith(f"{name} ") for one in BY_HAND):
+                fault.message += f" Is it `flask {name}`, on the server's machine?"
             raise
 
 
@@ -70,6 +83,8 @@ def over_http(url: str, token: str) -> Send:
                 "The service does not accept this token: it is wrong, has expired or was revoked."
             )
             raise Refused(f"{told} Set CONTROLPLANE_TOKEN.", body)
+        if answer.status_code == 403 and is_json and "detail" in body:
+            body["detail"] += f" CONTROLPLANE_TOKEN is {described(token)}."
         if answer.status_code >= 400 and not is_json:
             raise Refused(f"{url} is not this service, or not ready: status {answer.status_code}.")
         return Answer(answer.status_code, answer.headers, body)
@@ -77,7 +92,20 @@ def over_http(url: str, token: str) -> Send:
     return send
 
 
-@click.group("controlplane", cls=Group, epilog=WHERE_TO_BEGIN)
+def described(token: str) -> str:
+    """Whose token it is: the subject of an access token, or the prefix of an API key."""
+    parts = token.split(".")
+    try:
+        claims = json.loads(urlsafe_b64decode(f"{parts[1]}==")) if len(parts) == 3 else {}
+        return f"the access token of {claims['sub']}"
+    except (ValueError, KeyError):
+        return f"the API key {token[:10]}…"
+
+
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group("controlplane", cls=Group, epilog=WHERE_TO_BEGIN, context_settings=HELP)
 @click.option("--url", envvar="CONTROLPLANE_URL", show_envvar=True, help="The service's address.")
 @click.version_option(package_name="controlplane-client")
 def main(url: str | None) -> None:
