@@ -161,4 +161,5 @@ def _register_commands(app: Flask) -> None:
     del app.cli.commands["openapi"]  # flask-smorest's: it knows only a part of /openapi.json
     app.cli = Commands(app.cli.name, app.cli.commands)
     for command in (*COMMANDS, *DEVELOPMENT_COMMANDS):
+        command.context_settings.setdefault("help_option_names", ["-h", "--help"])
         app.cli.add_command(command)

@@ -276,6 +276,10 @@ def test_a_wrong_plan_or_role_is_refused_with_the_command_that_lists_them(app):
             [*role, "--inherits", "clrek"],
             "clrek; find it with flask roles list. Did you mean clerk?",
         ),
+        (
+            [*role[:-1], "users:reed"],
+            "users:reed; find it with flask permissions list. Did you mean users:read?",
+        ),
     ):
         ended = app.test_cli_runner().invoke(args=words, prog_name="flask")
 
@@ -288,6 +292,30 @@ def test_names_the_command_that_lists_ids(app, verb):
 
     sentence = "There is no SCIM connection Entra; give its id (flask scim list)."
     assert ended.stderr == f"Error: {sentence}\n"
+
+
+def test_a_wrong_choice_is_refused_with_the_near_ones_first(app):
+    ended = app.test_cli_runner().invoke(args=["audit", "list", "--action", "tenant.create"])
+
+    told = ended.stderr.partition("is not one of ")[2]
+    assert (ended.exit_code, told.count(", ")) == (2, 10)
+    assert told.startswith("tenant.created, ")
+    assert told.endswith(", … (--help lists all). Did you mean tenant.created?\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("log-streams create --config {", "'{' is not JSON: Expecting property name"),
+        ("log-streams create --config x", """'x' is not JSON, such as '{"name": "text"}'.\n"""),
+        ("flags override acme beta yes", "'yes' is not JSON, such as true, 10 or"),
+    ],
+)
+def test_says_what_is_wrong_with_json(app, words, told):
+    ended = app.test_cli_runner().invoke(args=words.split())
+
+    assert ended.exit_code == 2
+    assert told in ended.stderr
 
 
 class TestNames:

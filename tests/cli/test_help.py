@@ -4,6 +4,7 @@ import re
 from collections import Counter
 
 import click
+import pytest
 from click.testing import CliRunner
 from flask import Flask
 from flask.cli import FlaskGroup, ScriptInfo
@@ -115,6 +116,26 @@ class TestEveryCommand:
         ended = CliRunner().invoke(FlaskGroup(create_app=lambda: app), ["--help"])
 
         assert "Where to begin:\n    search QUERY" in ended.stdout
+
+
+@pytest.mark.parametrize("words", ["roles create -h", "doctor -h", "usage holds -h"])
+def test_has_a_short_option(app, words):
+    ended = app.test_cli_runner().invoke(args=words.split())
+
+    assert ended.exit_code == 0
+    assert "-h, --help" in ended.stdout
+
+
+def test_a_name_has_its_form(app):
+    ended = app.test_cli_runner().invoke(args=["roles", "create", "--help"])
+
+    assert "It cannot change. Form: a lower-case letter, then" in " ".join(ended.stdout.split())
+
+
+def test_a_tenant_in_an_argument_is_always_required(app):
+    ended = app.test_cli_runner().invoke(args=["flags", "list", "--help"])
+
+    assert "TENANT: A tenant: its slug, id or idp_org_id.\n" in ended.stdout
 
 
 def test_a_tenant_that_operators_must_name_is_marked(app):

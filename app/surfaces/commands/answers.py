@@ -24,7 +24,11 @@ NOTES = {
 """What a header of a success means."""
 LISTED = ("connection_id", "endpoint_id", "event_id", "field_id", "import_id", "key_id")
 """What only an id names, which the ``list`` of the group shows."""
-HINTS = {"plan preset of this name": "plan", "role of this key": "role"}
+HINTS = {
+    "plan preset of this name": "plan",
+    "role of this key": "role",
+    "no role can have this": "permission",
+}
 """The kind of the row that is missing, by the reason of a refusal."""
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 import click
 
 from ..operations import Argument
+from .refusals import ANY_TEXT, FORMS
 from .times import Moment, Time
 
 OPTIONS = {
@@ -40,22 +41,42 @@ NULL: Any = object()
 """JSON's null, in place of None, which is an option that was not given."""
 MOMENTS = ("as_of", "from", "to")
 """Texts that are a time of the past or a position of the event feed."""
-MOST_LISTED = 30  # choices that a help page lists
+MOST_NAMED = 10  # choices in a refusal
 REFUSED_HEADERS = ("If-Match", "If-None-Match", "Idempotency-Key", "X-Consistency")
 
 
 class JsonValue(click.ParamType):
-    """A value in JSON."""
+    """A value in JSON, of a type of JSON Schema."""
 
     name = "json"
+
+    def __init__(self, kind: str | None) -> None:
+        is_object = kind == "object"
+        self.form = (
+            """'{"name": "text"}'""" if is_object else "true, 10 or '\"text\"' with its quotes"
+        )
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             found = json.loads(value)
-        except (ValueError, RecursionError):
-            told = "is not JSON, such as true, 10 or '\"text\"' with its quotes."
-            self.fail(f"{value[:60]!r} {told}", param, ctx)
+        except (ValueError, RecursionError) as fault:
+            is_broken = value.startswith(("{", "["))
+            told = f": {fault}" if is_broken else f", such as {self.form}"
+            self.fail(f"{value[:60]!r} is not JSON{told}.", param, ctx)
         return NULL if found is None else found
+
+
+class Choice(click.Choice[str]):
+    """One of some texts. A refusal names those that are near first."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        from difflib import get_close_matches  # commands without a wrong choice start sooner
+
+        near = get_close_matches(value, self.choices, n=MOST_NAMED)
+        named = [*near, *(one for one in self.choices if one not in near)][:MOST_NAMED]
+        rest = ", … (--help lists all)" if len(named) < len(self.choices) else ""
+        ending = f" Did you mean {near[0]}?" if near else ""
+        return f"{value!r} is not one of {', '.join(named)}{rest}.{ending}"
 
 
 class Pairs(click.ParamType):
@@ -126,7 +147,7 @@ def told_of(argument: Argument, *, reads: bool) -> str:
     """A description of the positional argument."""
     label = label_of(argument, is_positional=True)
     told = argument.description.replace(" Not with --include.", "")  # it does not have it
-    shown = replace(argument, required=False, description=told)
+    shown = replace(argument, description=told)
     return f"{label}: {_help(shown, type_of(argument, reads=reads))}"
 
 
@@ -140,7 +161,7 @@ def option_of(argument: Argument, *, reads: bool) -> click.Option:
         default=None,
         multiple=_is_many(argument),
         metavar=_metavar(label, kind),
-        help=_help(argument, kind),
+        help=_help(argument, kind) + _required(argument),
     )
 
 
@@ -180,7 +201,7 @@ def value_of(argument: Argument, given: Any) -> Any:
 
 def _type(schema: Mapping[str, Any], *, is_past: bool) -> click.ParamType:
     if "enum" in schema:
-        return click.Choice([str(one) for one in schema["enum"]])
+        return Choice([str(one) for one in schema["enum"]])
     bounds = schema.get("minimum"), schema.get("maximum")
     match schema.get("type"):
         case "string" if schema.get("format") == "date-time":
@@ -192,7 +213,7 @@ def _type(schema: Mapping[str, Any], *, is_past: bool) -> click.ParamType:
         case "number":
             return click.FLOAT
         case _:
-            return JsonValue()
+            return JsonValue(schema.get("type"))
 
 
 def _is_pairs(schema: Mapping[str, Any]) -> bool:
@@ -224,8 +245,9 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
     if isinstance(inner, Time):
         parts.append(inner.help)
     if isinstance(inner, click.Choice) and _is_long(inner):
-        many = len(inner.choices) > MOST_LISTED
-        parts.append("A wrong one lists all." if many else f"One of {', '.join(inner.choices)}.")
+        parts.append(f"One of {', '.join(inner.choices)}.")
+    if (form := FORMS.get(schema.get("pattern", ""))) and form != ANY_TEXT:
+        parts.append(f"Form: {form}.")
     if isinstance(kind, Nullable) and "`null`" not in parts[0]:
         parts.append("`null` for none.")
     if _is_many(argument):
@@ -234,8 +256,11 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
     if default not in (None, "", [], {}):
         shown = default if isinstance(default, str) else json.dumps(default)
         parts.append(f" [default: {shown}]")
-    if re.search(r"(?:Without it,|by default) the (?:credential|tenant)", argument.description):
-        parts.append(" [required, except for a tenant's credential]")
-    elif argument.required:
-        parts.append(" [required]")
     return " ".join(parts)
+
+
+def _required(argument: Argument) -> str:
+    """The end of an option's help that says whether it is required."""
+    if re.search(r"(?:Without it,|by default) the (?:credential|tenant)", argument.description):
+        return "  [required, except for a tenant's credential]"
+    return "  [required]" if argument.required else ""

@@ -15,13 +15,14 @@ REASONS = {  # for some types of errors, in place of FastAPI's
     "uuid_parsing": "{} is not an id",
 }
 
+ANY_TEXT = "text without control characters"
 FORMS = {
     r"^[a-z0-9]+(-[a-z0-9]+)*$": "lower-case letters and digits, with single hyphens between them",
     r"^[a-z][a-z0-9_]{0,62}$": "a lower-case letter, then at most 62 of a-z, 0-9 and _",
     r"^[a-z][a-z0-9_-]{0,63}$": "a lower-case letter, then at most 63 of a-z, 0-9, _ and -",
     r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}$": "a letter, then at most 63 letters, digits, _, ., : and -",
     r"^[A-Za-z0-9._-]{1,128}$": "1 to 128 letters, digits, ., _ and -",
-    r"^[^\x01-\x1F\x7F-\x9F]*$": "text without control characters",
+    r"^[^\x01-\x1F\x7F-\x9F]*$": ANY_TEXT,
 }
 """The patterns of names, in words."""
 

@@ -22,6 +22,7 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "membership": ("/v1/memberships/tenant", ()),
     "override": ("/v1/billing/flags/overrides", ("flag_key",)),
     "role": ("/v1/roles", ("key",)),
+    "permission": ("/v1/permissions", ("key",)),
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
 SEEN_BY = {"plan": "plans list", "membership": "memberships list", "override": "flags overrides"}
