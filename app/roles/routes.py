@@ -166,7 +166,7 @@ def delete_role(query: dict[str, Any], role_id: str) -> None:
 @requires(Permission.ROLES_READ)
 @has_past
 @assignments.arguments(schemas.RoleAssignmentQuerySchema, location="query")
-@assignments.columns("id", "tenant.slug", "role", "membership_id", "group_id", "api_key_id")
+@assignments.columns("id", "tenant.slug", "role", "target_name", "resource", "expires_at")
 @assignments.response(200, schemas.RoleAssignmentSchema(many=True), includes=ASSIGNMENT_INCLUDES)
 def list_assignments(query: dict[str, Any]) -> Page:
     """List assignments of roles."""
