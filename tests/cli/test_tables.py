@@ -61,6 +61,13 @@ class TestOnATerminal:
         assert ("xx…" in printed, "1" * 36 in printed) == (columns == 80, columns == 200)
         assert ("--json" in capsys.readouterr().err) == (columns == 80)
 
+    def test_other_columns_give_way_to_an_id_that_commands_need(self):
+        row = {"id": "1" * 36, **dict.fromkeys("abcd", "x" * 15)}
+
+        printed = shown(print_rows, [row, row], list(row), as_json=False, keeps_id=True)
+
+        assert f"│ {'1' * 36} │ {'x' * 15} │ {'x' * 15} │\n" in printed
+
     def test_texts_are_wrapped_and_times_shortened_before_a_table_becomes_blocks(self, monkeypatch):
         monkeypatch.setenv("COLUMNS", "100")
         long_ago = rfc3339(utcnow() - timedelta(days=3, seconds=9))

@@ -17,7 +17,7 @@ from .names import CONFIRMED, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling, c
 from .parameters import MOMENTS, argument_of, destination, label_of, option_of, told_of, value_of
 from .question import question_about, read_row, shown_by
 from .refusals import Command, WrongArguments, ask
-from .resolver import Resolver
+from .resolver import LISTS, Resolver
 from .text import in_words, print_json
 
 
@@ -242,7 +242,9 @@ class GeneratedCommand(Command):
 
             columns = self.operation.columns
             if rows and self.included and not rows[0].keys() & {*self.included}:  # of the past
-                columns = tuple(name for name in columns if "." not in name)
+                columns = tuple(
+                    name for name in columns if name.partition(".")[0] not in self.included
+                )
             if self.operation.name == "operations_state_list_work":
                 rows = [
                     {**row, "list": command_of(row["list"], self.known)}
@@ -252,6 +254,9 @@ class GeneratedCommand(Command):
                 if not rows:
                     click.echo("Nothing needs attention.", err=True)
                     return
-            print_rows(rows, columns, as_json=False)
+            path = self.operation.path
+            takes_id = any(one.path.startswith(f"{path}/{{") for one in self.known)
+            has_name = path in [path for path, _ in LISTS.values()]
+            print_rows(rows, columns, as_json=False, keeps_id=takes_id and not has_name)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)

@@ -23,10 +23,16 @@ FEW_FIELDS = 4
 CHANGES = "changes"  # a column of audit rows
 
 
-def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_json: bool) -> None:
+def print_rows(
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[str],
+    *,
+    as_json: bool,
+    keeps_id: bool = False,
+) -> None:
     """Print rows as a table for people, or as a JSON array of the columns for scripts.
 
-    A column such as ``user.email`` is in the table only.
+    A column such as ``user.email`` is in the table only. With ``keeps_id`` a narrow table has ids.
     """
     if as_json:
         print_json([{name: row[name] for name in columns} for row in rows])
@@ -35,7 +41,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
     if not chosen:
         click.echo("No rows.", err=True)
         return
-    _print_fitting(_narrowed(chosen), chosen)
+    _print_fitting(_narrowed(chosen, keeps_id=keeps_id), chosen)
 
 
 def print_fields(row: Mapping[str, Any], *, as_json: bool = False) -> None:
@@ -84,11 +90,12 @@ def net_changes_of(row: Mapping[str, Any]) -> str:
     return changes_of({"before": before, "after": after})
 
 
-def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+def _narrowed(rows: Sequence[dict[str, Any]], *, keeps_id: bool) -> Sequence[dict[str, Any]]:
     """The rows without what is needed least, so that they fit as a table on this terminal.
 
     Lists and times are shortened, and empty columns left out; then, where wrapped texts do not fit,
-    times, ids of others and the own id, but no time in the first column. Else all stays as it is.
+    times, ids of others and the own id, but no time in the first column. With ``keeps_id`` the last
+    columns go instead of the own id, as long as three are left. Else all stays as it is.
     """
     if _fits(rows, sys.maxsize):
         return rows
@@ -96,7 +103,11 @@ def _narrowed(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     shown = [{name: _shortened(row[name]) for name in filled} for row in rows]
     first, *others = rows[0]
     least = [one for end in ("_at", "_id") for one in reversed(others) if one.endswith(end)]
-    for left_out in (*least, *(["id"] if first == "id" else [])):
+    if keeps_id:
+        least += [one for one in reversed(others[2:]) if one not in least]
+    elif first == "id":
+        least.append("id")
+    for left_out in least:
         if not _fits(shown, WRAPPED[0]):
             shown = [{name: row[name] for name in row if name != left_out} for row in shown]
     if not _fits(shown, WRAPPED[1]):
