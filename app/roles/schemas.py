@@ -190,6 +190,7 @@ class AccessRoleQuerySchema(PageQuerySchema):
         description="Only the roles that this tenant can use, for platform credentials."
     )
     is_template = Bool(description="Only templates, or only tenants' own roles.")
+    key = Str(description="Only roles with this key.", metadata={"examples": ["accountant"]})
 
 
 class ReplaceQuerySchema(Documented):

@@ -84,7 +84,11 @@ def get_role(role_id: UUID | str) -> AccessRole:
 
 
 def list_roles(
-    paging: Paging = FIRST_PAGE, *, tenant_id: UUID | None = None, is_template: bool | None = None
+    paging: Paging = FIRST_PAGE,
+    *,
+    tenant_id: UUID | None = None,
+    is_template: bool | None = None,
+    **equal: Any,
 ) -> Page:
     """One page of a tenant's roles and the templates; of the platform without tenant all roles."""
     own = current_scope().tenant_id
@@ -96,7 +100,7 @@ def list_roles(
         conditions.append(Condition(OF_TENANT, {"of_tenant": shown}, finds_ids=True))
     if is_template is not None:
         conditions.append(TEMPLATES if is_template else OWN)
-    return paginate(AccessRole, paging, *conditions)
+    return paginate(AccessRole, paging, *conditions, equal=equal)
 
 
 def create(tenant_id: UUID | None, values: Mapping[str, Any], *, actor: Actor) -> AccessRole:

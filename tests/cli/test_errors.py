@@ -325,13 +325,14 @@ class TestNames:
         ("words", "near"),
         [
             ("tenants show acmee", "acme"),
+            ("tenants show robotics", "acme"),
             ("users show adda@acme.example", "ada@acme.example"),
             ("plans show growt", "growth"),
             ("roles list --tenant acmee", "acme"),
         ],
     )
     def test_that_is_near_is_suggested(self, app, words, near):
-        create_user(create_tenant(slug="acme"), email="ada@acme.example")
+        create_user(create_tenant(slug="acme", name="Robotics"), email="ada@acme.example")
         create_preset("growth", beta=False)
 
         ended = app.test_cli_runner().invoke(args=words.split())

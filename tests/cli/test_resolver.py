@@ -5,9 +5,11 @@ import json
 import pytest
 
 from tests.factories import (
+    create_invitation,
     create_member,
     create_override,
     create_preset,
+    create_role,
     create_subscription,
     create_tenant,
     create_user,
@@ -63,6 +65,18 @@ def test_a_plan_a_subscription_and_an_override(app, shown):
     assert shown("plans", "show", "free") == str(preset.id)
     assert shown("subscriptions", "show", "sub_1") == str(subscription.id)
     assert shown("flags", "show-override", "beta", "--tenant", "acme") == str(override.id)
+
+
+def test_a_role_by_key_and_an_invitation_by_address(app, shown):
+    acme, other = create_tenant(slug="acme"), create_tenant(slug="initech")
+    role, _ = (create_role(tenant, key="analyst") for tenant in (acme, other))
+    template = create_role(None, key="auditor")
+    invitation = create_invitation(acme.id, email="ada@acme.example")
+
+    assert shown("roles", "show", "analyst", "--tenant", "acme") == str(role.id)
+    assert shown("roles", "show", "auditor", "--tenant", "acme") == str(template.id)
+    assert shown("roles", "show", template.id, "--tenant", "acme") == str(template.id)
+    assert shown("invitations", "show", "ADA@acme.example") == str(invitation.id)
 
 
 def test_granting_shows_the_end(app, run):

@@ -23,6 +23,8 @@ OPTIONS = {
     "preset_id": "plan",
     "plan_preset_id": "plan",
     "override_id": "override",
+    "role_id": "role",
+    "invitation_id": "invitation",
     "key_id": "key",
 }
 """What people call an argument that can be named by more than its id."""
@@ -33,6 +35,8 @@ HELP = {
     "subscription": "A subscription: its id, or the provider's.",
     "plan": "A plan preset: its name or id.",
     "override": "An override: its id, or with --tenant the flag's key.",
+    "role_id": "A role: its key or id.",
+    "invitation": "An invitation: the invited address, or its id.",
     "include": "Also show this of each row.",
     "limit": "The most rows of a page.",
     "cursor": "Where the page before ended.",
@@ -239,7 +243,8 @@ def _is_long(kind: click.Choice[str]) -> bool:
 
 def _help(argument: Argument, kind: click.ParamType) -> str:
     schema = argument.schema
-    told = HELP.get(OPTIONS.get(argument.name, argument.name), argument.description)
+    name = argument.name if argument.name in HELP else OPTIONS.get(argument.name, argument.name)
+    told = HELP.get(name, argument.description)
     parts = [re.sub(r"\s+", " ", told.strip()).replace("Null:", "`null`:")]
     inner = kind.inner if isinstance(kind, Nullable) else kind
     if isinstance(inner, Time):

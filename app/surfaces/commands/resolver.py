@@ -23,11 +23,18 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "override": ("/v1/billing/flags/overrides", ("flag_key",)),
     "role": ("/v1/roles", ("key",)),
     "permission": ("/v1/permissions", ("key",)),
+    "invitation": ("/v1/invitations", ("email",)),
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
-SEEN_BY = {"plan": "plans list", "membership": "memberships list", "override": "flags overrides"}
+SEEN_BY = {
+    "plan": "plans list",
+    "membership": "memberships list",
+    "override": "flags overrides",
+    "role": "roles list",
+    "invitation": "invitations list",
+}
 """The command that shows a kind's names, where it is not ``search``."""
-NARROWED = ("user", "subscription", "membership", "override", "role")  # what a tenant has
+NARROWED = LISTS.keys() - {"tenant", "plan", "permission"}  # what a tenant has
 WITHOUT_ID = ("audit_events", "console", "limit", "platform_admin", "usage")
 """The types of targets in the audit trail that have other names than ids."""
 
@@ -68,7 +75,7 @@ class Resolver:
             include = {"include": "tenant"} if narrowed else {}
             missing = f"There is no {kind} {name}."
             row: Row = get(self._send, f"{path}/{UUID(name)}", include, missing=missing)
-            if narrowed and row["tenant"]["id"] != narrowed["tenant_id"]:
+            if narrowed and row["tenant"] and row["tenant"]["id"] != narrowed["tenant_id"]:
                 raise _missing(kind, f"{name} in {self._tenant}")
             return row
         if kind == "membership":
@@ -99,8 +106,12 @@ class Resolver:
         path, fields = LISTS[kind]
         answer = self._send(Request("GET", path, self._narrowed() if kind in NARROWED else {}, {}))
         rows = answer.body["data"] if answer.status == 200 else []
-        near = get_close_matches(name, [str(row[(*fields, "id")[0]]) for row in rows], n=1)
-        return f" Did you mean {printable(near[0])}?" if near else ""
+        own = (*fields, "id")[0]
+        names = {
+            str(row[one]).lower(): row[own] for row in rows for one in ("name", own) if one in row
+        }
+        near = get_close_matches(name.lower(), names, n=1)
+        return f" Did you mean {printable(str(names[near[0]]))}?" if near else ""
 
     def _list(self, kind: str, query: Mapping[str, str]) -> list[Row]:
         """The first page of a list. A tenant's credential cannot list tenants: it gets its own."""
