@@ -94,10 +94,7 @@ class Config:
         "seconds that an answer from a replica may be behind the primary",
     )
     redis_url: str = _setting(
-        parse_redis_url,
-        "",
-        "Redis for queues and rate limits; TLS by `rediss://`",
-        required=REQUIRED,
+        parse_redis_url, "", "Redis: queues, rate limits; `rediss://` for TLS", required=REQUIRED
     )
     instance_dir: str = _setting(parse_text, "instance", "folder of the private engines and keys")
     private_instance: bool = _setting(

@@ -1,4 +1,4 @@
-"""Proofs: verified credentials without their secrets, which can be looked up again later.
+"""Proofs: verified credentials without their secrets, also as grants in URLs of streams.
 
 A browser's ``EventSource`` sends no ``Authorization`` header. So the URL of an event stream has a
 *grant*: the encrypted proof. It opens the stream of one tenant's flags and nothing else, and only

@@ -1,4 +1,4 @@
-"""Assigns positions to the changes of committed transactions, and removes old events.
+"""Assigns positions to committed changes, truncates large events, and removes old ones.
 
 One process at a time assigns positions: it holds a lock until its transaction ends. So positions
 have no gaps, and a reader who has read up to a position never misses an event, whatever commits

@@ -1,4 +1,4 @@
-"""The sender's work in the database: add deliveries, claim those that are due, record results.
+"""The sender's work in the database: add deliveries, claim due ones, record results, disable.
 
 The rows are the truth. A claimed delivery has a lease: if its sender is killed, another sender
 claims it when the lease is over. So each event is delivered at least once.
