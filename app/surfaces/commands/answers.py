@@ -67,6 +67,17 @@ def succeeded(
     raise Refused(str(detail or f"The service answered {answer.status}."), body)
 
 
+def leave_out_refused(operation: Operation, values: dict[str, Any], answer: Answer) -> bool:
+    """Whether ``values`` had includes whose permission a refusal names; it has them no more."""
+    if answer.status != 403 or not values.get("include"):
+        return False
+    told = next(one.description for one in operation.arguments if one.name == "include")
+    needed = dict(re.findall(r"`(\w+)` needs `(.+?)`", told))
+    refused = [name for name in values["include"] if f" {needed.get(name)}." in str(answer.body)]
+    values["include"] = [name for name in values["include"] if name not in refused] or None
+    return bool(refused)
+
+
 def missing_row(operation: Operation, values: Mapping[str, Any], answer: Answer) -> str:
     """The sentence for a 404: which row is missing (``There is no webhook event 17.``)."""
     code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ..operations import JSON, Answer, Operation, Send
-from .answers import missing_row, succeeded
+from .answers import leave_out_refused, missing_row, succeeded
 from .common_options import further_options, offered
 from .names import CONFIRMED, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling, command_of
 from .parameters import MOMENTS, argument_of, destination, label_of, option_of, told_of, value_of
@@ -161,9 +161,12 @@ class GeneratedCommand(Command):
         return any(one.schema.get("type") in types or one.name in MOMENTS for one in named)
 
     def _send(
-        self, send: Send, values: Mapping[str, Any], named: Mapping[str, Any], body: Any = None
+        self, send: Send, values: dict[str, Any], named: Mapping[str, Any], body: Any = None
     ) -> Answer:
-        """The answer of a success; ``named`` has the values as they were written."""
+        """The answer of a success; ``named`` has the values as they were written.
+
+        ``values`` loses includes that nobody has asked for and the credential may not read.
+        """
         fields = {one.name for one in self.operation.arguments if one.place == "body"}
         parameters = {name: value for name, value in values.items() if name not in fields}
         if not isinstance(body, bytes):
@@ -173,6 +176,8 @@ class GeneratedCommand(Command):
         except ValueError as fault:  # an empty argument
             raise click.UsageError(str(fault)) from None
         answer = send(request)
+        if "include" not in named and leave_out_refused(self.operation, values, answer):
+            return self._send(send, values, named, body)
         missing = missing_row(self.operation, named, answer)
         nearest = Resolver(send, values.get("tenant_id")).nearest
         if answer.status == 404 and "role" in named and "no role" in missing:
@@ -240,11 +245,10 @@ class GeneratedCommand(Command):
         else:
             from .output import print_rows
 
-            columns = self.operation.columns
-            if rows and self.included and not rows[0].keys() & {*self.included}:  # of the past
-                columns = tuple(
-                    name for name in columns if name.partition(".")[0] not in self.included
-                )
+            missing = {*self.included}.difference(*rows[:1])  # of the past, or not permitted
+            columns = [
+                name for name in self.operation.columns if name.partition(".")[0] not in missing
+            ]
             if self.operation.name == "operations_state_list_work":
                 rows = [
                     {**row, "list": command_of(row["list"], self.known)}

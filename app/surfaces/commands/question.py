@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..operations import Operation, Send
-from .answers import missing_row, succeeded
+from .answers import leave_out_refused, missing_row, succeeded
 
 LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "bp_subscription_id", "id")
 """What a question calls a row: the first of these fields that it has."""
@@ -32,6 +32,8 @@ def read_row(
     if include := [name for name in ("tenant", "user") if name in shown.includes]:
         place["include"] = include
     answer = send(shown.request(place))
+    while leave_out_refused(shown, place, answer):
+        answer = send(shown.request(place))
     body = succeeded(answer, missing=missing_row(shown, named, answer)).body
     return dict(body["data"])
 

@@ -119,16 +119,17 @@ class Resolver:
         if kind != "tenant" or answer.status != 403:
             rows: list[Row] = succeeded(answer).body["data"]
             return rows
-        users = get(self._send, "/v1/users", {"limit": "1", "include": "tenant"})
-        named = query.get("slug", query.get("idp_org_id"))
-        return [
-            one["tenant"] for one in users if named in (one["tenant"]["slug"], one["idp_org_id"])
-        ]
+        [named] = query.values()
+        seen = self._send(Request("GET", "/v1/users", {"limit": "1", "include": "tenant"}, {}))
+        users = seen.body["data"] if seen.status == 200 else []
+        for one in users:
+            if named in (one["tenant"]["slug"], one["idp_org_id"]):
+                return [one["tenant"]]
+        raise Refused(f"This credential cannot find {printable(named)}: give the tenant's id.")
 
     def _narrowed(self) -> dict[str, str]:
-        return (
-            {} if self._tenant is None else {"tenant_id": self.find("tenant", self._tenant)["id"]}
-        )
+        tenant = self._tenant
+        return {} if tenant is None else {"tenant_id": self.id_of("tenant_id", tenant, {})}
 
 
 def _missing(kind: str, named: str, near: str = "") -> Refused:
