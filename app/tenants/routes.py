@@ -150,13 +150,14 @@ def set_notes(body: dict[str, Json], tenant_id: str) -> TenantNotes:
 @blp.arguments(schemas.TenantDeletionRequestSchema)
 @blp.response(202, schemas.TenantDeletionSchema)
 @blp.raises(TenantActive)
-def request_deletion(body: dict[str, Json], tenant_id: str) -> Any:
+def request_deletion(body: dict[str, Json], tenant_id: str) -> tuple[Any, dict[str, str]]:
     """Delete a suspended tenant with all its data after the grace period.
 
     It lasts `TENANT_GRACE_DAYS`. Until then the tenant can be restored. A second request answers
     the date of the first. The `idp_org_id` stays reserved after the deletion; the slug is free.
     """
-    return deletion.request(tenant_id, body["slug"], actor=current_actor())
+    requested = deletion.request(tenant_id, body["slug"], actor=current_actor())
+    return requested, {"Location": f"/v1/tenants/{tenant_id}/deletion"}
 
 
 @blp.get("/<tenant_id>/deletion")

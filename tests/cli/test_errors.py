@@ -217,7 +217,7 @@ def test_refuses_a_target_that_is_no_id(app):
 
 
 def test_asks_for_the_tenant_of_an_override(app):
-    args = ["flags", "update-override", "beta", "--flag-value", "true"]
+    args = ["flags", "update-override", "beta", "true"]
 
     ended = app.test_cli_runner().invoke(args=args)
 

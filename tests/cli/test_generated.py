@@ -24,6 +24,7 @@ from tests.factories import (
     create_api_key,
     create_log_stream,
     create_member,
+    create_preset,
     create_tenant,
     create_user,
 )
@@ -178,7 +179,7 @@ class TestCommands:
             args=["webhook-endpoints", "update", ID, "--rate-limit", "null"]
         )
         app.test_cli_runner().invoke(
-            args=["flags", "update-override", ID, "--flag-value", "null", "--expires-at", "null"]
+            args=["flags", "update-override", ID, "null", "--expires-at", "null"]
         )
 
         assert [one.body for one in sent] == [
@@ -356,6 +357,46 @@ def test_work_that_goes_on_is_followed_by_the_command_that_shows_its_result(app,
 
     told = f"Under way. This shows the result: flask log-streams show {stream}\n"
     assert (ended.exit_code, ended.stderr) == (0, told)
+
+
+def test_an_erasure_and_an_import_are_followed_by_their_commands_too(app, tenant):
+    user, run = create_user(tenant), app.test_cli_runner().invoke
+
+    erased = run(args=["users", "delete", user.email, "--yes"], prog_name="flask")
+    line = '{"type": "tenant", "idp_org_id": "org_new", "name": "New"}\n'
+    imported = run(args=["imports", "create", "--body", "-"], input=line, prog_name="flask")
+
+    assert erased.stderr.endswith(f"flask users show {user.id}\n")
+    assert "flask imports show " in imported.stderr
+
+
+def test_a_change_of_nothing_is_refused(app, tenant):
+    ended = app.test_cli_runner().invoke(args=["tenants", "update", tenant.slug])
+
+    assert (ended.exit_code, ended.stderr) == (2, "Error: Give at least one option.\n")
+
+
+class TestFlags:
+    @pytest.fixture
+    def run(self, app, tenant):
+        create_preset(tenant.plan_name, reports=False)
+        return lambda *words: app.test_cli_runner().invoke(
+            args=["flags", *words], prog_name="flask"
+        )
+
+    def test_a_second_override_is_answered_with_the_command_that_changes_it(self, run, tenant):
+        for _ in range(2):
+            ended = run("override", tenant.slug, "reports", "true")
+
+        command = f"flags update-override reports VALUE --tenant {tenant.slug}"
+        assert ended.stderr.endswith(f"change that one. Run: flask {command}\n")
+        changed = run("update-override", "reports", "false", "--tenant", tenant.slug)
+        assert changed.exit_code == 0
+
+    def test_one_that_no_plan_has_is_no_answer(self, run, tenant):
+        ended = run("explain", tenant.slug, "report")
+
+        assert (ended.exit_code, ended.stderr) == (1, "Did you mean reports?\n")
 
 
 def test_a_command_of_the_past_does_not_speak_of_includes(app):

@@ -133,7 +133,7 @@ def test_a_name_has_its_form(app):
 
 
 def test_a_tenant_in_an_argument_is_always_required(app):
-    ended = app.test_cli_runner().invoke(args=["flags", "list", "--help"])
+    ended = app.test_cli_runner().invoke(args=["usage", "show", "--help"])
 
     assert "TENANT: A tenant: its slug, id or idp_org_id.\n" in ended.stdout
 

@@ -18,7 +18,7 @@ from .parameters import MOMENTS, argument_of, destination, label_of, option_of, 
 from .question import question_about, read_row, shown_by
 from .refusals import Command, WrongArguments, ask
 from .resolver import LISTS, Resolver
-from .text import in_words, print_json
+from .text import in_words, print_json, printable
 
 
 class GeneratedCommand(Command):
@@ -85,7 +85,7 @@ class GeneratedCommand(Command):
             if given[name] not in (None, ())
         }
         if body is None:
-            self._check_required(values)
+            self._check_required({**values, **self.spelling.fixed})
         written = {**self.spelling.defaults, **values, **self.spelling.fixed}
         resolver = Resolver(send, within or values.get("tenant_id"))
         resolved = {name: resolver.id_of(name, value, written) for name, value in written.items()}
@@ -114,15 +114,32 @@ class GeneratedCommand(Command):
             self._print(answer.body, as_json=as_json)
         if is_preview:
             self._print_next(named, answer.body["data"])
-        elif answer.status == 202 and self.shown and self.shown.group == self.operation.group:
-            group = click.get_current_context().command_path.rpartition(" ")[0]
-            ids = shlex.join(str(resolved[name]) for name in self.shown.names_in("path"))
-            click.echo(f"Under way. This shows the result: {group} show {ids}", err=True)
+        elif answer.status == 202 and (
+            path := answer.headers.get("Location") or self._path(resolved)
+        ):
+            shows = f"{click.get_current_context().find_root().info_name} {command_of(path, self.known)}"
+            click.echo(f"Under way. This shows the result: {shows}", err=True)
         if "allowed" in self.operation.data.get("properties", ()):
             click.get_current_context().exit(answer.body["data"]["allowed"] is False)
+        if (
+            self.operation.name == "flags_explain"
+            and answer.body["data"].get("decided_by") == "not_in_plan"
+        ):
+            click.echo(resolver.nearest("flag", written["key"]).strip(), err=True)
+            click.get_current_context().exit(1)
+
+    def _path(self, values: Mapping[str, Any]) -> str:
+        """The path that shows the row; empty if there is none."""
+        if self.shown is None:
+            return ""
+        return self.shown.request({name: values[name] for name in self.shown.names_in("path")}).path
 
     def _check_required(self, values: Mapping[str, Any]) -> None:
         """Refuse missing options, with exit code 2, before anything is asked or sent."""
+        if self.operation.method == "patch" and not values.keys() - {
+            *self.operation.names_in("path")
+        }:
+            raise WrongArguments("Give at least one option.")
         missing = [
             self.labels[one.name]
             for one in self.offered.values()
@@ -178,6 +195,10 @@ class GeneratedCommand(Command):
         answer = send(request)
         if "include" not in named and leave_out_refused(self.operation, values, answer):
             return self._send(send, values, named, body)
+        if answer.status == 409 and answer.body["code"] == "flag_key_taken":
+            place = f"{named['flag_key']} VALUE --tenant {named['tenant_id']}"
+            program = click.get_current_context().find_root().info_name
+            answer.body["detail"] += f" Run: {program} flags update-override {printable(place)}"
         missing = missing_row(self.operation, named, answer)
         nearest = Resolver(send, values.get("tenant_id")).nearest
         if answer.status == 404 and "role" in named and "no role" in missing:

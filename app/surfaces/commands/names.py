@@ -7,6 +7,7 @@ and ``list_history`` are ``index`` and ``history``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +105,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "flags_export_flagd": ("flags export",),
     "flags_explain": ("flags explain TENANT_ID KEY",),
     "flags_get_override": ("flags show-override",),
-    "flags_list": ("flags list TENANT_ID",),
+    "flags_update_override": ("flags update-override OVERRIDE_ID FLAG_VALUE",),
     "imports_list": (f"imports list {NEWEST_FIRST}",),
     "memberships_set_active": (
         "memberships activate is_active=true",
@@ -204,12 +205,14 @@ def spellings(operation: Operation) -> Iterator[Spelling]:
 
 
 def command_of(url: str, known: list[Operation]) -> str:
-    """The command that lists what the path and query do; includes are left out."""
+    """The command that shows what the path and query do; includes are left out."""
     path, _, query = url.partition("?")
-    operation = next(one for one in known if one.is_reading and one.path == path)
+    reading = (one for one in known if one.is_reading)
+    matches = ((one, re.fullmatch(re.sub("{.+?}", "([^/]+)", one.path), path)) for one in reading)
+    operation, ids = next((one, match.groups()) for one, match in matches if match)
     labels = {one.name: label_of(one, is_positional=False) for one in operation.arguments}
     given = [f"{labels[name]} {value}" for name, value in parse_qsl(query) if name != "include"]
-    words = " ".join([*next(spellings(operation)).words, *given])
+    words = " ".join([*next(spellings(operation)).words, *ids, *given])
     return words.replace(" true", "")
 
 

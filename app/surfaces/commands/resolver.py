@@ -24,6 +24,7 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "role": ("/v1/roles", ("key",)),
     "permission": ("/v1/permissions", ("key",)),
     "invitation": ("/v1/invitations", ("email",)),
+    "flag": ("/v1/billing/flags", ("key",)),
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
 SEEN_BY = {
