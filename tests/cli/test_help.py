@@ -1,5 +1,6 @@
 """What holds for every command: help for strangers, JSON for scripts, a question before harm."""
 
+import json
 import re
 from collections import Counter
 
@@ -105,10 +106,26 @@ class TestEveryCommand:
 
         assert [one for one, number in summaries.items() if number > 1] == []
 
+    @pytest.mark.parametrize(
+        ("words", "option", "example"),
+        [
+            ("plans create", "flags", {"flag_key": "single-sign-on"}),
+            ("plans preview-rules", "rules", {"name": "growth-first"}),
+            ("usage consume", "entries", {"feature": "api-calls"}),
+            ("role-assignments create", "resource", {"type": "project"}),
+            ("log-streams create", "config", {"url": "https://logs.example.com/ingest"}),
+        ],
+    )
+    def test_has_an_example_of_json(self, app, words, option, example):
+        [told] = [one.help for one in commands(app)[words].params if one.name == option]
+
+        shown = json.loads(re.search(r"Such as '(.+?)'\.", told)[1])
+        assert example.items() <= shown.items()
+
     def test_of_the_search_has_its_options(self, app):
         printed = app.test_cli_runner().invoke(args=["search", "--help"]).output
 
-        assert all(f"\n  {option} " in printed for option in ("--types", "--json", "--help"))
+        assert all(f"\n  {option} " in printed for option in ("--types", "--json"))
         assert "\n  build " in printed
 
     def test_of_all_ends_with_the_first_steps(self, app, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -253,6 +254,9 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
         parts.append(f"One of {', '.join(inner.choices)}.")
     if (form := FORMS.get(schema.get("pattern", ""))) and form != ANY_TEXT:
         parts.append(f"Form: {form}.")
+    if isinstance(inner, JsonValue) and schema.get("type") != "boolean":
+        example = json.dumps(_example(schema), ensure_ascii=False)
+        parts += [f"Such as {shlex.quote(example)}."] if example != "{}" else []
     if isinstance(kind, Nullable) and "`null`" not in parts[0]:
         parts.append("`null` for none.")
     if _is_many(argument):
@@ -262,6 +266,15 @@ def _help(argument: Argument, kind: click.ParamType) -> str:
         shown = default if isinstance(default, str) else json.dumps(default)
         parts.append(f" [default: {shown}]")
     return " ".join(parts)
+
+
+def _example(schema: Mapping[str, Any]) -> Any:
+    """The example of a value, or of a list's item; without one, those of its fields."""
+    example = schema.get("examples", [()])[0]
+    if "items" in schema:
+        example = next(iter(example), None)
+    fields = schema.get("items", schema).get("properties", {}).items()
+    return example or {name: one["examples"][0] for name, one in fields if "examples" in one}
 
 
 def _required(argument: Argument) -> str:
