@@ -11,6 +11,8 @@ import click
 import psycopg2
 from flask import current_app
 from flask.cli import AppGroup
+from psycopg2.errors import UndefinedTable
+from sqlalchemy.exc import ProgrammingError
 
 from app.core.db.transactions import RowChanged
 from app.core.errors import AppError, Entry, Invalid, NotFound, first_line
@@ -21,6 +23,7 @@ from app.surfaces.commands.text import printable
 ROWS = {"connection_id": "SCIM connection", "resume": "import", "subject": "platform superadmin"}
 """What a parameter names whose name is not that of a row and ``_id``."""
 
+NOT_MIGRATED = "The database is not migrated: run flask db upgrade."
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
@@ -40,6 +43,8 @@ class OperatorCommand(Command):
                 return Refused(fault.detail, fault.body())
             case RowChanged():
                 return Refused("Another transaction changed this row. Run the command again.")
+            case UndefinedTable() | ProgrammingError(orig=UndefinedTable()):
+                return Refused(NOT_MIGRATED)
             case psycopg2.Error():
                 return Refused(f"PostgreSQL: {first_line(fault)}")
         return super().refusal(ctx, fault)

@@ -7,6 +7,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from flask import current_app
+from psycopg2.errors import UndefinedTable
 from redis.exceptions import RedisError
 
 from app.config import current_config
@@ -44,6 +45,9 @@ def readiness() -> dict[str, str]:
 def _database() -> dict[str, str]:
     try:
         version = FIND_MIGRATION.scalar()
+    except UndefinedTable:
+        current_transaction().close()
+        return {"database": "ok", "migrations": "none applied"}
     except DATABASE_FAULTS:
         current_transaction().close()  # the commit at the request's end then sends nothing
         return {"database": "unavailable", "migrations": "unknown"}
