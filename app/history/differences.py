@@ -57,7 +57,7 @@ FIND = Statement(
                     WITH ORDINALITY AS made (name, place) GROUP BY name ORDER BY min(place)
             ) AS actors
         FROM changed GROUP BY target_type, target_id
-    ) c ORDER BY c.position, c.target_id
+    ) c ORDER BY c.last_at, c.position, c.target_id
     """,  # noqa: S608 - no input
 )
 

@@ -1,9 +1,15 @@
 """An error names what its user has written: the option, the argument, or the body."""
 
 import json
+import re
 
+import click
 import pytest
+from psycopg2.errors import UndefinedTable
+from sqlalchemy.exc import ProgrammingError
 
+from app.cli.base import NOT_MIGRATED, OperatorCommand
+from app.operations import service
 from app.surfaces.commands.refusals import FORMS
 from app.surfaces.commands.resolver import Resolver
 from app.surfaces.in_process import InProcess, operations
@@ -377,15 +383,38 @@ def test_a_moment_may_have_a_sign(app):
 
     ended = app.test_cli_runner().invoke(args=["history", "show", "acme", "-1d"])
 
-    assert (ended.exit_code, ended.stderr) == (1, "Error: There was no tenant acme then.\n")
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("Error: There was no tenant acme then; it was created at ")
 
 
-def test_says_that_a_row_was_missing_then(app):
-    create_tenant(slug="acme")
+def test_says_that_a_row_was_missing_then_and_when_it_was_created(app):
+    create_user(create_tenant(slug="acme"), email="ada@acme.example")
     run = app.test_cli_runner().invoke
+    at = r"then; it was created at 20[0-9T:.-]+Z \(just now\)\.\n"
 
-    shown = run(args=["history", "show", "acme", "1d"])
-    listed = run(args=["users", "list", "--tenant", "acme", "--as-of", "1m"])
+    for words in (
+        "history show acme 1d",
+        "history diff acme 1d",
+        "users list --tenant acme --as-of 1m",
+    ):
+        ended = run(args=words.split())
+        assert re.fullmatch(f"Error: There was no tenant acme {at}", ended.stderr), ended.stderr
+    shown = run(args=["users", "show", "ada@acme.example", "--as-of", "30s"])
+    assert re.fullmatch(f"Error: There was no user ada@acme.example {at}", shown.stderr)
 
-    assert shown.stderr == "Error: There was no tenant acme then.\n"
-    assert "--include" not in listed.stderr
+
+def test_a_database_without_migrations_is_told_in_one_sentence(app, monkeypatch):
+    monkeypatch.setattr(service, "newest_migration", lambda: "9999")
+
+    ended = app.test_cli_runner().invoke(args=["tenants", "list"])
+
+    assert (ended.exit_code, ended.stderr) == (1, f"Error: {NOT_MIGRATED}\n")
+
+
+@pytest.mark.parametrize(
+    "fault", [UndefinedTable(), ProgrammingError(None, None, UndefinedTable())], ids=repr
+)
+def test_a_command_by_hand_says_it_too(fault):
+    told = OperatorCommand("x").refusal(click.Context(click.Command("x")), fault)
+
+    assert told.message == NOT_MIGRATED

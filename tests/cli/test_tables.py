@@ -102,7 +102,16 @@ class TestInAPipe:
         ("changes", "text"),
         [
             ({"is_active": (True, False), "version": (1, 2)}, "is_active: true → false"),
-            ({"id": (None, "1"), "email": (None, "a"), "x": (None, None)}, 'email: null → "a"'),
+            (
+                {
+                    "id": (None, "1"),
+                    "email": (None, "a"),
+                    "x": (None, ""),
+                    "tenant_id": (None, "2"),
+                },
+                'created; email: "a"',
+            ),
+            ({"id": ("1", None), "created_at": ("2", None)}, "deleted"),
             ({}, "no net change"),
         ],
     )

@@ -19,6 +19,7 @@ from .question import question_about, read_row, shown_by
 from .refusals import Command, WrongArguments, ask
 from .resolver import LISTS, Resolver
 from .text import in_words, print_json, printable
+from .times import relative
 
 
 class GeneratedCommand(Command):
@@ -203,7 +204,19 @@ class GeneratedCommand(Command):
         nearest = Resolver(send, values.get("tenant_id")).nearest
         if answer.status == 404 and "role" in named and "no role" in missing:
             missing += nearest("role", named["role"])
+        if answer.status == 404 and missing.endswith(" then."):
+            missing = missing[:-1] + self._when_created(send, values)
         return succeeded(answer, labels=self.labels, missing=missing, nearest=nearest)
+
+    def _when_created(self, send: Send, values: Mapping[str, Any]) -> str:
+        """The end of a sentence about a row that was missing at an earlier moment."""
+        row: Mapping[str, Any] = {}
+        if self.shown:
+            row = read_row(self.shown, values, send, named=values)
+        elif "tenant_id" in values:
+            row = Resolver(send).find("tenant", values["tenant_id"])
+        created = row.get("created_at")
+        return f"; it was created at {created} ({relative(created)})." if created else "."
 
     def _body(self, fields: dict[str, Any], given: Any) -> Any:
         """The JSON body: that of ``--body``, with the fields that options have."""

@@ -21,6 +21,8 @@ MAX_LIST = 40  # characters of a list in a table that does not fit
 WRAPPED = 30, 16  # characters of a wrapped text, at least; fewer before blocks
 FEW_FIELDS = 4
 CHANGES = "changes"  # a column of audit rows
+NEVER_CHANGE = ("id", "created_at", "tenant_id")
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 def print_rows(
@@ -63,6 +65,8 @@ def _part(row: Mapping[str, Any], column: str) -> Any:
     """The value of a column; that of ``user.email`` is in the object ``user``."""
     if column == CHANGES:
         return net_changes_of(row) if column in row else changes_of(row)
+    if column == "actors":
+        return ", ".join(row[column])
     value: Any = row
     for name in column.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -81,13 +85,17 @@ def changes_of(event: Mapping[str, Any]) -> str:
 
 
 def net_changes_of(row: Mapping[str, Any]) -> str:
-    """The fields that differ with both values; of a new or deleted row, those with a value."""
+    """The fields that differ with both values; of a new or deleted row, this word and its values."""
     known = {name: one for name, one in row[CHANGES].items() if one["before"] != one["after"]}
-    both = [name for name in known if name not in (*NOT_SHOWN, "id")]
-    if not both:
-        return "" if "id" in known or "actions" not in row else "no net change"
-    before, after = ({name: known[name][side] for name in both} for side in ("before", "after"))
-    return changes_of({"before": before, "after": after})
+    both = [name for name in known if name not in (*NOT_SHOWN, *NEVER_CHANGE)]
+    own = known.get("id", known.get("created_at"))
+    if own is None:
+        before, after = ({name: known[name][side] for name in both} for side in ("before", "after"))
+        return changes_of({"before": before, "after": after}) or "no net change"
+    side, word = ("after", "created") if own["before"] is None else ("before", "deleted")
+    values = {name: known[name][side] for name in both}
+    shown = [f"{name}: {compact(one)}" for name, one in values.items() if one not in EMPTY]
+    return "; ".join([word] * ("actions" in row) + shown)
 
 
 def _narrowed(rows: Sequence[dict[str, Any]], *, keeps_id: bool) -> Sequence[dict[str, Any]]:

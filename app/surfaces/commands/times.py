@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-SPAN = re.compile(r"([+-]?)([0-9]{1,5})(m|h|d|w)")
+SPAN = re.compile(r"([+-]?)([0-9]{1,5})(s|m|h|d|w)")
 POSITION = re.compile(r"now|beginning|[0-9]+|[\w=-]{24,}", re.ASCII)
-SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+UNITS_OF_SPAN = "units: s, m, h, d, w"
 EXACT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?(Z|\+00:00)")
 UNITS = {"year": 31_536_000, "day": 86_400, "hour": 3600, "minute": 60}
 
@@ -22,7 +23,7 @@ class Time(click.ParamType):
     now on.
     """
 
-    name, forms = "time", "14d"
+    name, forms = "time", f"14d ({UNITS_OF_SPAN})"
 
     def __init__(self, *, is_past: bool) -> None:
         self.is_past = is_past
@@ -52,7 +53,8 @@ class Time(click.ParamType):
 class Moment(Time):
     """A time of the past, or a position of the event feed."""
 
-    name, forms = "moment", "10m (10 minutes ago), or a position of the event feed"
+    name = "moment"
+    forms = f"10m (10 minutes ago; {UNITS_OF_SPAN}), or a position of the event feed"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if POSITION.fullmatch(value):  # 20300131 too, although it is a date
