@@ -13,13 +13,14 @@ from flask.cli import ScriptInfo
 from app.auth.models import ApiKey
 from app.cli import generated as flask_groups
 from app.core.actors import SYSTEM_CLI
+from app.core.clock import utcnow
 from app.surfaces.commands.command import GeneratedCommand
 from app.surfaces.commands.names import COMMANDS, GROUPS, spellings
 from app.surfaces.commands.parameters import destination, label_of
 from app.surfaces.in_process import operations
 from app.surfaces.operations import Answer, Argument, Request
 from tests.cli.test_help import commands
-from tests.database import query, row
+from tests.database import execute, query, row
 from tests.factories import (
     create_api_key,
     create_log_stream,
@@ -356,7 +357,23 @@ def test_work_that_goes_on_is_followed_by_the_command_that_shows_its_result(app,
     )
 
     told = f"Under way. This shows the result: flask log-streams show {stream}\n"
-    assert (ended.exit_code, ended.stderr) == (0, told)
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", told)
+
+
+@pytest.mark.parametrize(("error", "told"), [(None, "passed."), ("no answer", "failed: no answer")])
+def test_the_result_of_a_test_is_a_line(app, tenant, error, told):
+    stream = create_log_stream(tenant.id)
+    values = {"stream_id": stream.id, "tested_at": utcnow(), "error": error}
+    execute(
+        "UPDATE log_stream_progress SET tested_at = :tested_at, test_error = :error"
+        " WHERE stream_id = :stream_id",
+        **values,
+    )
+
+    ended = app.test_cli_runner().invoke(args=["log-streams", "show", str(stream.id)])
+
+    assert ended.stderr.startswith("The test at ")
+    assert ended.stderr.endswith(f"Z {told}\n")
 
 
 def test_an_erasure_and_an_import_are_followed_by_their_commands_too(app, tenant):

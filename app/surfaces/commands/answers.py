@@ -108,7 +108,12 @@ def where_listed(name: str, value: str) -> str:
 
 def found_with(words: str) -> str:
     """The end of a sentence about a wrong name: the command that shows the right ones."""
-    return f"; find it with {click.get_current_context().find_root().info_name} {words}"
+    return f"; find it with {program()} {words}"
+
+
+def program() -> str:
+    """The name of the program: ``flask`` or ``controlplane``."""
+    return str(click.get_current_context().find_root().info_name)
 
 
 def _fault(

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ..operations import JSON, Answer, Operation, Send
-from .answers import leave_out_refused, missing_row, succeeded
+from .answers import leave_out_refused, missing_row, program, succeeded
 from .common_options import further_options, offered
 from .names import CONFIRMED, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling, command_of
 from .parameters import MOMENTS, argument_of, destination, label_of, option_of, told_of, value_of
@@ -107,7 +107,10 @@ class GeneratedCommand(Command):
             self._print_list(self._all_pages(send, resolved, written), None, as_json=as_json)
             return
         answer = self._send(send, resolved, written, body)
-        if answer.body is None:
+        shows = "" if is_preview or answer.status != 202 else self._showing(answer, resolved)
+        if shows and not as_json:
+            click.echo(f"Under way. This shows the result: {shows}", err=True)
+        elif answer.body is None:
             self._print_done(resolved, as_json=as_json)
         elif isinstance(answer.body, str):
             click.echo(answer.body, nl=False)
@@ -115,11 +118,6 @@ class GeneratedCommand(Command):
             self._print(answer.body, as_json=as_json)
         if is_preview:
             self._print_next(named, answer.body["data"])
-        elif answer.status == 202 and (
-            path := answer.headers.get("Location") or self._path(resolved)
-        ):
-            shows = f"{click.get_current_context().find_root().info_name} {command_of(path, self.known)}"
-            click.echo(f"Under way. This shows the result: {shows}", err=True)
         if "allowed" in self.operation.data.get("properties", ()):
             click.get_current_context().exit(answer.body["data"]["allowed"] is False)
         if (
@@ -129,11 +127,13 @@ class GeneratedCommand(Command):
             click.echo(resolver.nearest("flag", written["key"]).strip(), err=True)
             click.get_current_context().exit(1)
 
-    def _path(self, values: Mapping[str, Any]) -> str:
-        """The path that shows the row; empty if there is none."""
-        if self.shown is None:
-            return ""
-        return self.shown.request({name: values[name] for name in self.shown.names_in("path")}).path
+    def _showing(self, answer: Answer, values: Mapping[str, Any]) -> str:
+        """The command that shows the result of work; empty if there is none."""
+        path = answer.headers.get("Location", "")
+        if not path and self.shown:
+            place = {name: values[name] for name in self.shown.names_in("path")}
+            path = self.shown.request(place).path
+        return path and f"{program()} {command_of(path, self.known)}"
 
     def _check_required(self, values: Mapping[str, Any]) -> None:
         """Refuse missing options, with exit code 2, before anything is asked or sent."""
@@ -196,10 +196,9 @@ class GeneratedCommand(Command):
         answer = send(request)
         if "include" not in named and leave_out_refused(self.operation, values, answer):
             return self._send(send, values, named, body)
-        if answer.status == 409 and answer.body["code"] == "flag_key_taken":
+        if answer.status == 409 and answer.body.get("code") == "flag_key_taken":
             place = f"{named['flag_key']} VALUE --tenant {named['tenant_id']}"
-            program = click.get_current_context().find_root().info_name
-            answer.body["detail"] += f" Run: {program} flags update-override {printable(place)}"
+            answer.body["detail"] += f" Run: {program()} flags update-override {printable(place)}"
         missing = missing_row(self.operation, named, answer)
         nearest = Resolver(send, values.get("tenant_id")).nearest
         if answer.status == 404 and "role" in named and "no role" in missing:
@@ -272,6 +271,10 @@ class GeneratedCommand(Command):
             from .output import print_fields  # a command without a table starts sooner
 
             print_fields(data)
+            if tested := data.get("progress", {}).get("tested_at"):
+                error = data["progress"]["test_error"]
+                told = f"failed: {printable(error)}" if error else "passed."
+                click.echo(f"The test at {tested} {told}", err=True)
 
     def _print_list(self, rows: list[Any], cursor: str | None, *, as_json: bool) -> None:
         if as_json:

@@ -27,13 +27,8 @@ LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "flag": ("/v1/billing/flags", ("key",)),
 }
 """The list of each kind, and the filters that a name is tried with, in this order."""
-SEEN_BY = {
-    "plan": "plans list",
-    "membership": "memberships list",
-    "override": "flags overrides",
-    "role": "roles list",
-    "invitation": "invitations list",
-}
+SEEN_BY = {kind: f"{kind}s list" for kind in ("plan", "membership", "role", "invitation")}
+SEEN_BY["override"] = "flags overrides"
 """The command that shows a kind's names, where it is not ``search``."""
 NARROWED = LISTS.keys() - {"tenant", "plan", "permission"}  # what a tenant has
 WITHOUT_ID = ("audit_events", "console", "limit", "platform_admin", "usage")
