@@ -55,10 +55,14 @@ class RewindCreateSchema(Schema):
 class RewoundRowSchema(AnswerSchema):
     """A row that a rewind would change."""
 
-    examples = {"changes": {"first_name": {"before": "Augusta", "after": "Ada"}}}
+    examples = {
+        "name": "ada@example.com",
+        "changes": {"first_name": {"before": "Augusta", "after": "Ada"}},
+    }
 
     kind = Literal(*KINDS, description="The kind of the row.")
     id = Str(description=ROW_ID)
+    name = Str(description="Its slug, address, key or provider's id; empty without one.")
     action = Literal("created", "updated", "removed", description="What would be done.")
     changes = JsonObject(description="Each field, `before` (now) and `after` (as it was).")
 

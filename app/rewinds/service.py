@@ -32,6 +32,7 @@ REWIND_JOB = "app.rewinds.jobs.rewind"
 STALLED = timedelta(seconds=30)
 NOW = 2**62  # after all positions
 SHOWN = 100  # of a preview
+NAMES = ("slug", "email", "field_key", "key", "flag_key", "bp_subscription_id")
 MAX_COMPARED, COMPARED = 10_000, 500  # rows of a preview, and of one statement
 
 FIND_KNOWN = Statement(
@@ -164,4 +165,7 @@ def _change_of(one: Difference) -> dict[str, object]:
         name: {"before": getattr(one.now, name, None), "after": getattr(one.past, name)}
         for name in fields
     }
-    return {"kind": one.kind, "id": one.changed.row_id, "action": one.action, "changes": changes}
+    row = one.now or one.past
+    name = next((getattr(row, name) for name in NAMES if hasattr(row, name)), None) or ""
+    about = {"kind": one.kind, "id": one.changed.row_id, "name": name}
+    return {**about, "action": one.action, "changes": changes}

@@ -29,6 +29,10 @@ SUBSCRIPTION = {
 }
 
 
+def about_user(user_id, name):
+    return {"kind": "users", "id": user_id, "name": f"{name}@example.com"}
+
+
 def codes_of(done):
     return [(one["kind"], one["code"]) for one in done["left_out"]]
 
@@ -47,8 +51,8 @@ class TestPreview:
         assert found["counts"] == {"users": {"updated": 1, "removed": 1}}
         names = {"first_name": {"before": "Augusta", "after": "Ada"}}
         assert found["changes"] == [
-            {"kind": "users", "id": user, "action": "updated", "changes": names},
-            {"kind": "users", "id": new, "action": "removed", "changes": {}},
+            {"action": "updated", "changes": names, **about_user(user, "ada")},
+            {"action": "removed", "changes": {}, **about_user(new, "new")},
         ]
         assert position() == now
 
@@ -317,8 +321,8 @@ class TestLeftOut:
 
         done = go_back(tenant, to, kinds=["resources"])
 
-        removed = {"kind": "resources", "id": "doc/a", "action": "removed", "changes": {}}
-        assert shown["changes"] == [removed]
+        removed = {"kind": "resources", "id": "doc/a", "name": "", "action": "removed"}
+        assert shown["changes"] == [{**removed, "changes": {}}]
         assert [(one["id"], one["code"]) for one in done["left_out"]] == [
             ("doc/a", "resource_in_use")
         ]
@@ -525,3 +529,21 @@ class TestCommands:
         assert (preview["state"], rewind["state"]) == ("preview", "pending")
         assert (rewind["to_position"], rewind["kinds"]) == (preview["to_position"], ["users"])
         assert "acme" in run(args=["rewinds", "list"]).stdout
+
+    def test_an_empty_preview_has_no_command_after_it(self, app, tenant, position):
+        to = position()
+
+        shown = app.test_cli_runner().invoke(args=["rewinds", "create", "acme", to])
+
+        assert (shown.exit_code, shown.stderr) == (0, "Nothing would change.\n")
+
+    def test_the_question_has_the_moment_and_the_numbers(self, app, tenant, add_user, position):
+        to = position()
+        add_user("ada")
+        position()
+
+        asked = app.test_cli_runner().invoke(
+            args=["rewinds", "create", "acme", to, "--no-dry-run"], input="n\n"
+        )
+
+        assert f"earlier moment: acme at {to} (users: 1 removed)? [y/N]" in asked.stderr

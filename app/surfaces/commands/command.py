@@ -96,7 +96,11 @@ class GeneratedCommand(Command):
         if self.may_destroy and destroys and not is_preview and (self.confirmed or not yes):
             row = read_row(self.shown, resolved, send, named=written)
             told = self.summary.partition(";")[0] + " (--no-active)" * ("is_active" in values)
-            ask(question_about(told, self.operation, resolved, row), yes=yes)
+            more = ""
+            if self.operation.name in PREVIEWED:
+                preview = self._send(send, {**resolved, "dry_run": True}, written, body)
+                more = _about(preview.body["data"], written["to"])
+            ask(question_about(told, self.operation, resolved, row, more), yes=yes)
             if self.confirmed:
                 resolved[self.confirmed] = row[self.confirmed]
         if self.operation.may_concern_all and resolver.is_for_all() and not yes:
@@ -252,6 +256,9 @@ class GeneratedCommand(Command):
 
     def _print_next(self, named: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """After a preview, print the command that makes the changes, with the same moment."""
+        if not data["done"] and data["is_complete"]:
+            click.echo("Nothing would change.", err=True)
+            return
         chosen = {**named, "to": data["to_position"]}
         chosen.pop("dry_run", None)
         words = [chosen.pop(name) for name in self.spelling.positional]
@@ -287,11 +294,8 @@ class GeneratedCommand(Command):
                 name for name in self.operation.columns if name.partition(".")[0] not in missing
             ]
             if self.operation.name == "operations_state_list_work":
-                rows = [
-                    {**row, "list": command_of(row["list"], self.known)}
-                    for row in rows
-                    if row["count"] != 0  # None was not counted in time
-                ]
+                rows = [row for row in rows if row["count"] != 0]  # None was not counted in time
+                rows = [{**row, "list": command_of(row["list"], self.known)} for row in rows]
                 if not rows:
                     click.echo("Nothing needs attention.", err=True)
                     return
@@ -301,3 +305,11 @@ class GeneratedCommand(Command):
             print_rows(rows, columns, as_json=False, keeps_id=takes_id and not has_name)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)
+
+
+def _about(preview: Mapping[str, Any], moment: str) -> str:
+    """What a question tells of a preview: the moment, and the number of changes."""
+    from .output import text_of
+
+    least = "" if preview["is_complete"] else "at least "
+    return f" at {moment} ({least}{text_of(preview['counts'] or 'no changes')})"

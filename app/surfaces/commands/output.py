@@ -107,7 +107,7 @@ def _narrowed(rows: Sequence[dict[str, Any]], *, keeps_id: bool) -> Sequence[dic
     """
     if _fits(rows, sys.maxsize):
         return rows
-    filled = [name for name in rows[0] if any(_cell(row[name]) for row in rows)]
+    filled = [name for name in rows[0] if any(text_of(row[name]) for row in rows)]
     shown = [{name: _shortened(row[name]) for name in filled} for row in rows]
     first, *others = rows[0]
     least = [one for end in ("_at", "_id") for one in reversed(others) if one.endswith(end)]
@@ -139,7 +139,7 @@ def _fits(rows: Sequence[Mapping[str, Any]], least: int) -> bool:
 
 
 def _column(rows: Sequence[Mapping[str, Any]], name: str) -> list[str]:
-    return [name, *(_cell(row[name]) for row in rows)]
+    return [name, *(text_of(row[name]) for row in rows)]
 
 
 def _width(text: str, least: int) -> int:
@@ -150,7 +150,7 @@ def _width(text: str, least: int) -> int:
 
 def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[str, Any]]) -> None:
     """Print the rows as a table, in a pipe with tabs; or the blocks as lines of ``name: value``."""
-    lines = [[*rows[0]], *([_cell(value) for value in row.values()] for row in rows)]
+    lines = [[*rows[0]], *([text_of(value) for value in row.values()] for row in rows)]
     if not sys.stdout.isatty():
         click.echo("\n".join(map("\t".join, lines)))
     elif _fits(rows, WRAPPED[1]):
@@ -164,7 +164,7 @@ def _print_fitting(rows: Sequence[Mapping[str, Any]], blocks: Sequence[Mapping[s
     else:
         for block in blocks:
             indent = max(map(len, block)) + 2
-            told = [f"{name + ':':<{indent}}{_cell(value)}" for name, value in block.items()]
+            told = [f"{name + ':':<{indent}}{text_of(value)}" for name, value in block.items()]
             click.echo("\n".join(told) + "\n")
 
 
@@ -181,7 +181,7 @@ def progress_bar() -> Progress:
     )
 
 
-def _cell(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A value's printable text; on a terminal, a time with its distance from now."""
     match value:
         case None:

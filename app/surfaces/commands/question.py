@@ -39,9 +39,9 @@ def read_row(
 
 
 def question_about(
-    told: str, operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any]
+    told: str, operation: Operation, values: Mapping[str, Any], row: Mapping[str, Any], more: str
 ) -> str:
-    """The question whether to do what is ``told``, with the name of the row."""
+    """The question whether to do what is ``told``, with the name of the row and ``more``."""
     row = {**(row.get("user") or {}), **row}
     known = [str(row[name]) for name in LABELS if row.get(name) is not None]
     path = " ".join(str(values[name]) for name in operation.names_in("path"))
@@ -49,4 +49,4 @@ def question_about(
     tenant = row.get("tenant")
     if isinstance(tenant, dict) and tenant["slug"] != label:
         of = f" of {tenant['slug']}"
-    return f"{told}: {label}{of}?"
+    return f"{told}: {label}{of}{more}?"
