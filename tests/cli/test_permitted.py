@@ -80,7 +80,7 @@ class TestATenant:
 
     def test_that_the_credential_cannot_find_is_refused_with_advice(self, run):
         for permissions in (["flags:read"], ["users:read"]):
-            ended = run("flags", "list", "acme", permissions=permissions)
+            ended = run("flags", "list", "--tenant", "acme", permissions=permissions)
 
             told = "Error: This credential cannot find acme: give the tenant's id.\n"
             assert (ended.exit_code, ended.stderr) == (1, told)
@@ -88,4 +88,4 @@ class TestATenant:
     def test_can_be_named_by_its_slug_where_it_is_permitted(self, run):
         permissions = ["flags:read", "users:read", "tenants:read"]
 
-        assert run("flags", "list", "acme", permissions=permissions).exit_code == 0
+        assert run("flags", "list", "--tenant", "acme", permissions=permissions).exit_code == 0

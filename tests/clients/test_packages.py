@@ -264,13 +264,13 @@ class TestControlplane:
     def test_has_the_rights_of_the_token(self, controlplane, token):
         create_tenant(slug="other")
 
-        own = controlplane("flags", "list", "acme", CONTROLPLANE_TOKEN=token)
-        other = controlplane("flags", "list", "other", CONTROLPLANE_TOKEN=token)
+        own = controlplane("flags", "list", "--tenant", "acme", CONTROLPLANE_TOKEN=token)
+        other = controlplane("flags", "list", "--tenant", "other", CONTROLPLANE_TOKEN=token)
 
         assert own.returncode == 0, own.stderr
         assert (other.returncode, other.stderr) == (
             1,
-            "Error: There is no tenant other; find it with controlplane search.\n",
+            "Error: This credential cannot find other: give the tenant's id.\n",
         )
 
     @pytest.mark.parametrize(
