@@ -7,7 +7,9 @@ import click
 import pytest
 
 from app.auth.models import ApiKey, PlatformAdmin
+from app.core.clock import utcnow
 from app.core.db import transactions
+from app.emails.models import Suppression
 from app.plans.models import PlanAssignment
 from app.roles.models import AccessRole
 from tests.cli.test_help import HARMFUL
@@ -72,7 +74,7 @@ NAMES = {
     "webhook-endpoints delete": "https://hooks.example.com/",
     "webhook-endpoints update": "Update a webhook endpoint (--no-active): https://hooks.example.com/",
 }
-UNNAMED = {"emails lift", "billing customers delete", "billing prices delete", "resources delete"}
+UNNAMED = {"billing customers delete", "billing prices delete", "resources delete"}
 """These ask before they look, or need more than one name."""
 assert HARMFUL - NAMES.keys() == {"rewinds create"}  # tests/rewinds has its question
 
@@ -87,6 +89,10 @@ def rows(app):
     user = create_user(tenant, email="ada@acme.example")
     endpoint = create_webhook_endpoint(tenant.id)
     save(PlatformAdmin, subject="root-1")
+    save(
+        Suppression, address="ada@acme.example", cause="bounced", scope="", source="resend",
+        suppressed_at=utcnow(), lifted_at=None, is_active=True,
+    )  # fmt: skip
     save(
         PlanAssignment,
         tenant_id=tenant.id,

@@ -387,6 +387,12 @@ def test_an_erasure_and_an_import_are_followed_by_their_commands_too(app, tenant
     assert "flask imports show " in imported.stderr
 
 
+def test_an_address_that_is_not_suppressed_is_refused_before_the_question(app):
+    ended = app.test_cli_runner().invoke(args=["emails", "lift", "ada@acme.example"])
+
+    assert (ended.exit_code, ended.stderr) == (1, "Error: There is no ada@acme.example.\n")
+
+
 def test_a_change_of_nothing_is_refused(app, tenant):
     ended = app.test_cli_runner().invoke(args=["tenants", "update", tenant.slug])
 

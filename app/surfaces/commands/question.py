@@ -7,15 +7,30 @@ from typing import Any
 
 from ..operations import Operation, Send
 from .answers import leave_out_refused, missing_row, succeeded
+from .refusals import Refused
+from .text import printable
 
-LABELS = ("email", "slug", "name", "field_key", "flag_key", "url", "bp_subscription_id", "id")
+LABELS = (
+    "email",
+    "address",
+    "slug",
+    "name",
+    "field_key",
+    "flag_key",
+    "url",
+    "bp_subscription_id",
+    "id",
+)
 """What a question calls a row: the first of these fields that it has."""
 
 
 def shown_by(operation: Operation, known: list[Operation]) -> Operation | None:
-    """The operation that shows the row which the path of ``operation`` names."""
+    """The operation that shows the row which the path of ``operation`` names, or lists only it."""
     path = operation.path[: operation.path.rfind("}") + 1]
-    return next((one for one in known if one.is_reading and one.path == path), None)
+    listed, _, name = path.rstrip("}").rpartition("/{")
+    reading = {one.path: one for one in known if one.is_reading}
+    lists = listed in reading and name in reading[listed].names_in("query")
+    return reading.get(path) or (reading[listed] if lists else None)
 
 
 def read_row(
@@ -27,15 +42,18 @@ def read_row(
     """
     if shown is None:
         return {}
-    chosen = {"tenant_id"} & {*shown.names_in("query")} & values.keys()
+    known = {*shown.names_in("query")} if shown.is_list else {"tenant_id"}
+    chosen = known & {*shown.names_in("query")} & values.keys()
     place = {name: values[name] for name in (*shown.names_in("path"), *chosen)}
     if include := [name for name in ("tenant", "user") if name in shown.includes]:
         place["include"] = include
     answer = send(shown.request(place))
     while leave_out_refused(shown, place, answer):
         answer = send(shown.request(place))
-    body = succeeded(answer, missing=missing_row(shown, named, answer)).body
-    return dict(body["data"])
+    data = succeeded(answer, missing=missing_row(shown, named, answer)).body["data"]
+    if data == []:
+        raise Refused(f"There is no {printable(' '.join(map(str, named.values())))}.")
+    return dict(data[0] if shown.is_list else data)
 
 
 def question_about(
