@@ -48,7 +48,7 @@ def sent(monkeypatch) -> list[Request]:
     def send(request: Request) -> Answer:
         requests.append(request)
         row = {"id": ID, "slug": "acme", "to_position": "7", "tenant": {"id": ID, "slug": "acme"}}
-        row["allowed"] = True
+        row |= {"allowed": True, "done": 0, "is_complete": True, "counts": {}}
         is_list = request.method == "GET" and not request.path.endswith((ID, "/explain"))
         return Answer(200, {}, {"data": [] if is_list else row, "next_cursor": None})
 

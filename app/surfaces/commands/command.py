@@ -98,8 +98,13 @@ class GeneratedCommand(Command):
             told = self.summary.partition(";")[0] + " (--no-active)" * ("is_active" in values)
             more = ""
             if self.operation.name in PREVIEWED:
-                preview = self._send(send, {**resolved, "dry_run": True}, written, body)
-                more = _about(preview.body["data"], written["to"])
+                from .output import text_of
+
+                dry_run = self._send(send, {**resolved, "dry_run": True}, written, body)
+                preview = dry_run.body["data"]
+                least = "" if preview["is_complete"] else "at least "
+                counts = text_of(preview["counts"] or "no changes")
+                more = f" at {written['to']} ({least}{counts})"
             ask(question_about(told, self.operation, resolved, row, more), yes=yes)
             if self.confirmed:
                 resolved[self.confirmed] = row[self.confirmed]
@@ -305,11 +310,3 @@ class GeneratedCommand(Command):
             print_rows(rows, columns, as_json=False, keeps_id=takes_id and not has_name)
         if cursor:
             click.echo(f"There are more rows: give --all, or --cursor {cursor}.", err=True)
-
-
-def _about(preview: Mapping[str, Any], moment: str) -> str:
-    """What a question tells of a preview: the moment, and the number of changes."""
-    from .output import text_of
-
-    least = "" if preview["is_complete"] else "at least "
-    return f" at {moment} ({least}{text_of(preview['counts'] or 'no changes')})"
