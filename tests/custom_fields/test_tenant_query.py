@@ -21,7 +21,7 @@ INSERT INTO tenants (id, created_at, updated_at, version, idp_org_id, name, slug
     is_active, meta_data)
 SELECT gen_random_uuid(), now(), now(), 1, 'crowd_' || n, '', 'crowd-' || n, 'free',
     '', '', '', '', '', '', '', '', '', true, json_build_object('text', 't' || n)
-FROM generate_series(1, 500) AS n
+FROM generate_series(1, 2000) AS n
 """,
     """
 INSERT INTO custom_fields (id, created_at, updated_at, version, tenant_id, idp_org_id, entity_type,
