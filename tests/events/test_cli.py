@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 import time
 
 import pytest
@@ -39,13 +40,15 @@ class TestTail:
     @pytest.mark.parametrize("words", [[], ["--tenant", "acme"]])
     def test_prints_what_comes_until_ctrl_c(self, app, rename, monkeypatch, words):
         rename("earlier")
-        coming = iter(("first", "second"))
+        coming, sleep = iter(("first", "second")), time.sleep
 
         def wait(seconds):
+            if threading.current_thread() is not threading.main_thread():
+                return sleep(seconds)
             name = next(coming, None)
             if name is None:
                 raise KeyboardInterrupt
-            rename(name)
+            return rename(name)
 
         monkeypatch.setattr(time, "sleep", wait)
 

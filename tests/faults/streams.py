@@ -155,7 +155,7 @@ def prove(
 def _catch_up(api: Api, feed: list[Reader], flags: list[Reader], key: str) -> float:
     """Seconds until all readers have everything, each position once."""
     began = time.monotonic()
-    api.sequence()
+    wait_until(lambda: not query("SELECT FROM event_outbox LIMIT 1"), PATIENCE)
     expected = [str(position) for (position,) in query("SELECT position FROM events ORDER BY 1")]
     evaluated = api.post("/ofrep/v1/evaluate/flags", token=key, json={})
     etag = evaluated.headers["ETag"]

@@ -192,9 +192,10 @@ class TestRead:
         assert answer.status_code == 404
         assert "replica" in {server[:7] for server, _ in sent}
 
-    def test_sees_a_revoked_key_on_the_next_request(self, api, member, behind):
+    def test_sees_a_revoked_key_on_the_next_request(self, calm, api, member, behind):
         tenant, _, token = member
         secret = create_api_key(tenant, [Permission.USERS_READ])
+        calm.cluster.wait_for_replay()
         (key,) = api.get("/v1/api-keys", token=token).get_json()["data"]
         assert api.get("/v1/users", token=secret).status_code == 200
         behind()
