@@ -14,7 +14,7 @@ class ChangesQuerySchema(Schema):
     since = Str(
         data_key="from",
         required=True,
-        description="Changes after this moment; before the tenant it is 404.",
+        description="Changes after this moment, which is not before the tenant's creation.",
     )
     until = Str(data_key="to", description="Changes up to this moment; without it, until now.")
 

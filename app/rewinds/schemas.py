@@ -63,7 +63,13 @@ class RewoundRowSchema(AnswerSchema):
     kind = Literal(*KINDS, description="The kind of the row.")
     id = Str(description=ROW_ID)
     name = Str(description="Its slug, address, key or provider's id; empty without one.")
-    action = Literal("created", "updated", "removed", description="What would be done.")
+    action = Literal(
+        "created",
+        "updated",
+        "removed",
+        description="What would be done. Users, memberships and subscriptions are deactivated or"
+        " cancelled instead of `removed`.",
+    )
     changes = JsonObject(description="Each field, `before` (now) and `after` (as it was).")
 
 

@@ -11,7 +11,7 @@ from flask.cli import ScriptInfo
 from app.surfaces.commands.command import GeneratedCommand
 
 INTRODUCTION = """\
-`flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0; 1 for a refusal, a fault, or an answer with `allowed: false` (`access explain`, `history explain`, `usage check`, `usage consume`); 2 for wrong arguments, also where the service refuses their values (422). An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
+`flask COMMAND --help` describes a command and its options. Results go to standard output; logs, progress, notes and questions go to standard error. The exit code is 0; 1 for a refusal, a fault, or an answer with `allowed: false` (`access explain`, `history explain`, `usage check`, `usage consume`) or a flag that the plan lacks (`flags explain`); 2 for wrong arguments, also where the service refuses their values (422). An error is one sentence. The audit trail records a command as `cli:` and the name of the operating system's user.
 
 Most commands are generated from the operations of the OpenAPI document, with an option for each parameter and each field of the body, and have the rights of the platform. `--body FILE` takes a whole body in JSON. An option for a list or an object is repeated for each item (`--permission users:read --permission users:write`). Other values that are not text are JSON.
 

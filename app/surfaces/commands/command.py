@@ -116,9 +116,8 @@ class GeneratedCommand(Command):
             self._print_list(self._all_pages(send, resolved, written), None, as_json=as_json)
             return
         answer = self._send(send, resolved, written, body)
-        shows = "" if is_preview or answer.status != 202 else self._showing(answer, resolved)
-        if shows and not as_json:
-            click.echo(f"Under way. This shows the result: {shows}", err=True)
+        if answer.status == 202 and not is_preview and not as_json:
+            click.echo(f"Under way.{self._showing(answer, resolved)}", err=True)
         elif answer.body is None:
             self._print_done(resolved, as_json=as_json)
         elif isinstance(answer.body, str):
@@ -137,12 +136,12 @@ class GeneratedCommand(Command):
             click.get_current_context().exit(1)
 
     def _showing(self, answer: Answer, values: Mapping[str, Any]) -> str:
-        """The command that shows the result of work; empty if there is none."""
+        """The sentence with the command that shows the result of work; empty without one."""
         path = answer.headers.get("Location", "")
-        if not path and self.shown:
+        if not path and self.shown and self.operation.method != "delete":
             place = {name: values[name] for name in self.shown.names_in("path")}
             path = self.shown.request(place).path
-        return path and f"{program()} {command_of(path, self.known)}"
+        return path and f" This shows the result: {program()} {command_of(path, self.known)}"
 
     def _check_required(self, values: Mapping[str, Any]) -> None:
         """Refuse missing options, with exit code 2, before anything is asked or sent."""
@@ -152,6 +151,7 @@ class GeneratedCommand(Command):
             raise WrongArguments("Give at least one option.")
         missing = [
             self.labels[one.name]
+            + (f" ({'|'.join(map(str, one.schema['enum']))})" if "enum" in one.schema else "")
             for one in self.offered.values()
             if one.required and one.name not in values
         ]

@@ -91,7 +91,9 @@ def net_changes_of(row: Mapping[str, Any]) -> str:
     own = known.get("id", known.get("created_at"))
     if own is None:
         before, after = ({name: known[name][side] for name in both} for side in ("before", "after"))
-        return changes_of({"before": before, "after": after}) or "no net change"
+        return changes_of({"before": before, "after": after}) or (
+            "no net change" if "actions" in row else ""
+        )
     side, word = ("after", "created") if own["before"] is None else ("before", "deleted")
     values = {name: known[name][side] for name in both}
     shown = [f"{name}: {compact(one)}" for name, one in values.items() if one not in EMPTY]

@@ -85,7 +85,7 @@ def over_http(url: str, token: str) -> Send:
             raise Refused(f"{told} Set CONTROLPLANE_TOKEN.", body)
         if answer.status_code == 403 and is_json and "detail" in body:
             body["detail"] += f" CONTROLPLANE_TOKEN is {described(token)}."
-        if answer.status_code >= 400 and not is_json:
+        if answer.status_code >= 300 and not is_json:
             raise Refused(f"{url} is not this service, or not ready: status {answer.status_code}.")
         return Answer(answer.status_code, answer.headers, body)
 
