@@ -32,7 +32,8 @@ DOCUMENTED = {
         "The cursor class": "connection description execute fetchall fetchone mogrify name query"
         " rowcount",
         "psycopg2.errors": "psycopg2.errors.LockNotAvailable psycopg2.errors.QueryCanceled"
-        " psycopg2.errors.ReadOnlySqlTransaction psycopg2.errors.UniqueViolation",
+        " psycopg2.errors.ReadOnlySqlTransaction psycopg2.errors.UndefinedTable"
+        " psycopg2.errors.UniqueViolation",
         "psycopg2.extensions": "psycopg2.extensions psycopg2.extensions.AsIs"
         " psycopg2.extensions.POLL_OK psycopg2.extensions.POLL_READ"
         " psycopg2.extensions.TRANSACTION_STATUS_IDLE psycopg2.extensions.connection"
