@@ -5,7 +5,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { ApiError } from "../dist/index.js";
 import { Limits } from "../dist/limits.js";
 
-let server, url, requests, lease, free, used, isAway, made;
+let server, url, prefix, requests, lease, free, used, isAway, made;
 
 /** What the service answers: a status and JSON. */
 function answer(method, path, body) {
@@ -39,18 +39,21 @@ before(async () => {
   server = createServer(async (request, response) => {
     let text = "";
     for await (const part of request) text += part;
+    // One that an earlier test has sent, and no longer waits for.
+    if (!request.url.startsWith(prefix)) return response.writeHead(503).end();
     requests.push(`${request.method} ${request.url}`);
     const [status, json] = answer(request.method, request.url, JSON.parse(text));
     response.writeHead(status, { "Content-Type": "application/json" });
     response.end(JSON.stringify(json));
   });
   await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
-  url = `http://127.0.0.1:${server.address().port}`;
 });
 
 after(() => server.close());
 
-beforeEach(() => {
+beforeEach((current) => {
+  prefix = `/${encodeURIComponent(current.name)}/`;
+  url = `http://127.0.0.1:${server.address().port}${prefix.slice(0, -1)}`;
   [requests, free, used, isAway] = [[], 1000, 0, false];
 });
 
