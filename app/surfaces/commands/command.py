@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import click
 
-from ..operations import JSON, Answer, Operation, Send
-from .answers import leave_out_refused, missing_row, program, succeeded
+from ..operations import Answer, Operation, Send
+from .answers import program
 from .common_options import further_options, offered
+from .exchange import Exchange
 from .names import CONFIRMED, PREVIEWED, PRINTED_AS_JSON, SUMMARIES, Spelling, command_of
 from .parameters import MOMENTS, argument_of, destination, label_of, option_of, told_of, value_of
-from .question import question_about, read_row, shown_by
+from .question import counted, question_about, read_row, shown_by
 from .refusals import Command, WrongArguments, ask
 from .resolver import LISTS, Resolver
 from .text import in_words, print_json, printable
-from .times import relative
 
 
 class GeneratedCommand(Command):
@@ -80,6 +79,7 @@ class GeneratedCommand(Command):
     ) -> None:
         """Send the request, and print the answer."""
         send = self.connect(click.get_current_context())
+        exchange = Exchange(self.operation, self.labels, self.shown, send)
         values = {
             one.name: value_of(one, given[name])
             for name, one in self.offered.items()
@@ -98,13 +98,8 @@ class GeneratedCommand(Command):
             told = self.summary.partition(";")[0] + " (--no-active)" * ("is_active" in values)
             more = ""
             if self.operation.name in PREVIEWED:
-                from .output import text_of
-
-                dry_run = self._send(send, {**resolved, "dry_run": True}, written, body)
-                preview = dry_run.body["data"]
-                least = "" if preview["is_complete"] else "at least "
-                counts = text_of(preview["counts"] or "no changes")
-                more = f" at {written['to']} ({least}{counts})"
+                preview = exchange.answer({**resolved, "dry_run": True}, written, body)
+                more = f" at {written['to']} ({counted(preview.body['data'])})"
             ask(question_about(told, self.operation, resolved, row, more), yes=yes)
             if self.confirmed:
                 resolved[self.confirmed] = row[self.confirmed]
@@ -113,9 +108,9 @@ class GeneratedCommand(Command):
         if self.included and not {"include", "as_of"} & resolved.keys():
             resolved["include"] = self.included
         if page_all:
-            self._print_list(self._all_pages(send, resolved, written), None, as_json=as_json)
+            self._print_list(exchange.rows_of_all_pages(resolved, written), None, as_json=as_json)
             return
-        answer = self._send(send, resolved, written, body)
+        answer = exchange.answer(resolved, written, body)
         if answer.status == 202 and not is_preview and not as_json:
             click.echo(f"Under way.{self._showing(answer, resolved)}", err=True)
         elif answer.body is None:
@@ -186,71 +181,6 @@ class GeneratedCommand(Command):
         named = [one for one in self.offered.values() if one.name in self.spelling.positional]
         types = ("integer", "number", None)
         return any(one.schema.get("type") in types or one.name in MOMENTS for one in named)
-
-    def _send(
-        self, send: Send, values: dict[str, Any], named: Mapping[str, Any], body: Any = None
-    ) -> Answer:
-        """The answer of a success; ``named`` has the values as they were written.
-
-        ``values`` loses includes that nobody has asked for and the credential may not read.
-        """
-        fields = {one.name for one in self.operation.arguments if one.place == "body"}
-        parameters = {name: value for name, value in values.items() if name not in fields}
-        if not isinstance(body, bytes):
-            body = self._body({name: values[name] for name in values if name in fields}, body)
-        try:
-            request = self.operation.request(parameters, body)
-        except ValueError as fault:  # an empty argument
-            raise click.UsageError(str(fault)) from None
-        answer = send(request)
-        if "include" not in named and leave_out_refused(self.operation, values, answer):
-            return self._send(send, values, named, body)
-        if answer.status == 409 and answer.body.get("code") == "flag_key_taken":
-            place = f"{named['flag_key']} VALUE --tenant {named['tenant_id']}"
-            answer.body["detail"] += f" Run: {program()} flags update-override {printable(place)}"
-        missing = missing_row(self.operation, named, answer)
-        nearest = Resolver(send, values.get("tenant_id")).nearest
-        if answer.status == 404 and "role" in named and "no role" in missing:
-            missing += nearest("role", named["role"])
-        if answer.status == 404 and missing.endswith(" then."):
-            missing = missing[:-1] + self._when_created(send, values)
-        return succeeded(answer, labels=self.labels, missing=missing, nearest=nearest)
-
-    def _when_created(self, send: Send, values: Mapping[str, Any]) -> str:
-        """The end of a sentence about a row that was missing at an earlier moment."""
-        row: Mapping[str, Any] = {}
-        if self.shown:
-            row = read_row(self.shown, values, send, named=values)
-        elif "tenant_id" in values:
-            row = Resolver(send).find("tenant", values["tenant_id"])
-        created = row.get("created_at")
-        return f"; it was created at {created} ({relative(created)})." if created else "."
-
-    def _body(self, fields: dict[str, Any], given: Any) -> Any:
-        """The JSON body: that of ``--body``, with the fields that options have."""
-        if self.operation.media_type != JSON:
-            return None
-        if given is not None and not isinstance(given, dict):
-            return given
-        body = {**(given or {}), **fields}
-        return body if body or self.operation.needs_body else None
-
-    def _all_pages(self, send: Send, values: dict[str, Any], named: Mapping[str, Any]) -> list[Any]:
-        """The rows of all pages, with a line of progress on a terminal."""
-        place = self.operation.page_parameter or ""
-        rows: list[Any] = []
-        for one in self.operation.arguments:
-            if one.name == "limit":
-                values = {"limit": one.schema.get("maximum"), **values}
-        while True:
-            page = self._send(send, values, named).body
-            rows += page["data"]
-            is_last = not page["data"] or not page.get("next_cursor")
-            if sys.stderr.isatty():
-                click.echo(f"\r{len(rows)} rows", nl=is_last, err=True)
-            if is_last:
-                return rows
-            values = {**values, place: page["next_cursor"]}
 
     def _print_done(self, values: Mapping[str, Any], *, as_json: bool) -> None:
         """Report a success that has no body; in JSON, with the ids of the path."""

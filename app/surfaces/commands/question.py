@@ -68,3 +68,11 @@ def question_about(
     if isinstance(tenant, dict) and tenant["slug"] != label:
         of = f" of {tenant['slug']}"
     return f"{told}: {label}{of}{more}?"
+
+
+def counted(preview: Mapping[str, Any]) -> str:
+    """How many rows of each kind a preview would change, in words."""
+    from .output import text_of
+
+    least = "" if preview["is_complete"] else "at least "
+    return f"{least}{text_of(preview['counts'] or 'no changes')}"
